@@ -1,0 +1,1 @@
+"""The gate that users run against samplers: suites of cases."""

@@ -1,0 +1,111 @@
+"""A case: a draft tree, the laws at its nodes, and the parameters of one request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .filters import SEMANTICS, SamplingParams, Semantics, target_probs
+from .tree import Tree
+
+__all__ = ["Case"]
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One request whose verification law is known exactly.
+
+    Parameters
+    ----------
+    name : str
+        Unique within a suite.
+    rule : str
+        The verification rule that the case is for (see :mod:`harness.rules`).
+    tree : Tree
+        n nodes.
+    logits : float32 [n, V]
+        Raw target logits; row i is the law of what follows node i. Finite or -inf, one finite a row at least.
+    params : SamplingParams
+        Applied to the logits by the sequential semantics.
+    depth_limit : int
+        S >= 1: at most S - 1 drafts are accepted.
+    nodes : int
+        N >= n; the columns beyond n are padding. Default: n.
+    threshold_single, threshold_acc : float
+        In [0, 1]; 1 is lossless.
+    probs : float32 [n, V] or None
+        The same laws as probabilities, exact in float32, used as they are instead of the softmax of ``logits``.
+
+    Raises
+    ------
+    ValueError
+        Naming the field, what was expected and what came.
+    """
+
+    name: str
+    rule: str
+    tree: Tree
+    logits: Singles
+    params: SamplingParams = field(default_factory=SamplingParams)
+    depth_limit: int = 0
+    nodes: int = 0
+    threshold_single: float = 1.0
+    threshold_acc: float = 1.0
+    probs: Singles | None = None
+
+    def __post_init__(self) -> None:
+        size = len(self.tree)
+        object.__setattr__(self, "logits", np.ascontiguousarray(self.logits, np.float32))
+        object.__setattr__(self, "depth_limit", self.depth_limit or int(self.tree.depth.max()) + 1)
+        object.__setattr__(self, "nodes", self.nodes or size)
+        if self.logits.ndim != 2 or len(self.logits) != size:
+            raise ValueError(f"logits must have one row for each of the {size} nodes, got shape {self.logits.shape}")
+        if np.isnan(self.logits).any() or np.isposinf(self.logits).any():
+            raise ValueError("logits must be finite or -inf")
+        if np.isneginf(self.logits).all(axis=1).any():
+            raise ValueError(f"logits of node {np.isneginf(self.logits).all(axis=1).argmax()} are all -inf")
+        if self.tree.tokens.min() < 0 or self.tree.tokens.max() >= self.vocab:
+            raise ValueError(f"tokens must lie in [0, {self.vocab}), got {self.tree.tokens.tolist()}")
+        if self.depth_limit < 1:
+            raise ValueError(f"depth_limit must be at least 1, got {self.depth_limit}")
+        if self.nodes < size:
+            raise ValueError(f"nodes must be at least the tree's {size}, got {self.nodes}")
+        for name in ("threshold_single", "threshold_acc"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)}")
+        if self.probs is not None:
+            probs = np.ascontiguousarray(self.probs, np.float32)
+            object.__setattr__(self, "probs", probs)
+            if probs.shape != self.logits.shape:
+                raise ValueError(f"probs must have the shape of logits {self.logits.shape}, got {probs.shape}")
+            if (probs < 0).any() or not np.allclose(probs.sum(axis=1, dtype=np.float64), 1.0, atol=1e-5):
+                raise ValueError("probs must be >= 0 and sum to 1 in each row")
+
+    @property
+    def vocab(self) -> int:
+        """Number of tokens V."""
+        return int(self.logits.shape[1])
+
+    @cached_property
+    def target_probs(self) -> Singles:
+        """What a sampler gets, float32 [n, V]: the laws after the filters, sequential semantics."""
+        return self.filtered(SEMANTICS["sequential"]).astype(np.float32)
+
+    def filtered(self, semantics: Semantics) -> Floats:
+        """Return the laws after the filters as ``semantics`` reads them, float64 [n, V]."""
+        if self.probs is not None:
+            return target_probs(self.probs, self.params, semantics, probs=True)
+        return target_probs(self.logits, self.params, semantics)
+
+    @property
+    def law_rows(self) -> Floats:
+        """The laws of exactly the float32 rows a sampler gets, float64 [n, V], normalised."""
+        rows = self.target_probs.astype(np.float64)
+        rows /= rows.sum(axis=1, keepdims=True)
+        return rows

@@ -1,0 +1,212 @@
+"""The command line, ``chitree``: one clear line for bad input, exit codes as the contract has them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from . import __version__
+from .errors import ChitreeError, UsageError
+
+__all__ = ["main"]
+
+DEFAULT_SAMPLERS = ("sglang-tree", "reference")
+LATER = {
+    "cases": "list cases; draw one with its laws",
+    "law": "the exact law of a case",
+    "probe": "measured law of a coin-driven sampler by threshold bisection",
+    "plan": "samples needed for a wanted bias and power",
+    "zoo": "the gate against the library of broken and right samplers",
+    "investigate": "confirm, localise, name and shrink a bias",
+    "report": "rebuild HTML, Markdown or JUnit from results.json",
+    "compare": "what changed between two runs",
+    "engine": "a running OpenAI-compatible server as a black box",
+    "simt": "compile, inspect, schedule and race-check CUDA kernels on the CPU",
+}
+"""Commands of the contract that are not there yet."""
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line on ``arguments`` and return the exit code."""
+    try:
+        code = cli.main(list(arguments), prog_name="chitree", standalone_mode=False)
+    except ChitreeError as error:
+        click.echo(f"chitree: {error}", err=True)
+        return error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else str(error))
+        return 2
+    except click.ClickException as error:
+        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "chitree"
+        click.echo(f"{where}: {' '.join(error.format_message().split())} (see `{where} --help`)", err=True)
+        return 2
+    except click.Abort:
+        click.echo("chitree: interrupted", err=True)
+        return 130
+    return code if isinstance(code, int) else 0
+
+
+@click.group()
+@click.version_option(__version__, message="chitree %(version)s")
+def cli() -> None:
+    """Statistical correctness gate for speculative-decoding samplers.
+
+    Exit codes: 0 passed, 1 bias found, 2 bad input, 3 a sampler could not run or broke.
+    """
+
+
+def _later(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    if value not in (None, False, ()):
+        raise UsageError(f"{parameter.opts[0]} is not there yet in chitree {__version__}; leave it out")
+    return value
+
+
+@cli.command()
+@click.option(
+    "--sampler",
+    "samplers",
+    multiple=True,
+    metavar="NAME|MODULE:ATTR|FILE.py:ATTR|all|all-cpu",
+    help="Repeatable. Default: sglang-tree and reference.",
+)
+@click.option("--case", "cases", multiple=True, metavar="GLOB", help="Repeatable. Default: every case of the suite.")
+@click.option("--suite", "suite_name", default="standard", show_default=True, metavar="smoke|standard")
+@click.option(
+    "--alpha",
+    default=1e-6,
+    show_default=True,
+    help="Probability that a correct sampler raises any alarm in the whole run.",
+)
+@click.option("--seed", default=0, show_default=True, help="Of every random stream.")
+@click.option("--workers", type=int, default=None, help="Worker processes. Default: one a core.")
+@click.option("--shrink", type=int, default=None, metavar="K", help="Take n / 2^K draws.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    help="Folder of the results. Default: reports/out/<UTC time>.",
+)
+@click.option("--budget", type=float, default=None, callback=_later, hidden=True)
+@click.option("--executor", default=None, callback=_later, hidden=True)
+@click.option("--resume", default=None, callback=_later, hidden=True)
+@click.option("--fail-fast", is_flag=True, callback=_later, hidden=True)
+@click.option("--strict", is_flag=True, callback=_later, hidden=True)
+@click.option("--poison", is_flag=True, callback=_later, hidden=True)
+@click.option("-q", "--quiet", is_flag=True, help="Print the verdict line only.")
+@click.option("-v", "--verbose", is_flag=True, help="Print the most deviating tokens of passing cases too.")
+def gate(
+    samplers: tuple[str, ...],
+    cases: tuple[str, ...],
+    suite_name: str,
+    alpha: float,
+    seed: int,
+    workers: int | None,
+    shrink: int | None,
+    out: Path | None,
+    quiet: bool,
+    verbose: bool,
+    **_: Any,
+) -> int:
+    """Run cases against samplers, decide, and write the report."""
+    from cases.catalogue import suite
+    from reports import junit
+
+    from .display import Display
+    from .gate import GateOptions
+    from .gate import gate as run_gate
+    from .supervisor import Limits
+
+    if any(glob.endswith(".json") for glob in cases):
+        raise UsageError("--case FILE.json is not there yet; name cases of the suite by a glob")
+    cores = len(os.sched_getaffinity(0))
+    options = GateOptions(
+        samplers=_expand(samplers or DEFAULT_SAMPLERS),
+        cases=cases,
+        alpha=alpha,
+        seed=seed,
+        workers=cores if workers is None else workers,
+        threads=cores,
+        shrink=shrink,
+        out=_folder(out),
+        limits=Limits.from_environment(),
+    )
+    display = Display(quiet=quiet, verbose=verbose)
+    results = run_gate(suite(suite_name), options, display.progress)
+    assert options.out is not None
+    junit(results, options.out / "junit.xml")
+    display.verdict(results, options.out)
+    return results.exit_code
+
+
+def _expand(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the samplers named, ``all`` and ``all-cpu`` spelt out, each once."""
+    from .samplers.registry import SAMPLERS
+
+    spelt: list[str] = []
+    for name in names:
+        if name in ("all", "all-cpu"):
+            spelt += [known.name for known in SAMPLERS.values() if name == "all" or known.runs_on != "gpu"]
+        else:
+            spelt.append(name)
+    return tuple(dict.fromkeys(spelt))
+
+
+def _folder(out: Path | None) -> Path:
+    """Make the folder of the results; without a name, a new one for this time."""
+    folder = out or Path("reports", "out", datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".write.{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UsageError(f"--out {folder}: cannot be written: {error.strerror}") from None
+    return folder
+
+
+@cli.command()
+@click.option("--install", default=None, callback=_later, hidden=True)
+def samplers(**_: Any) -> int:
+    """List every sampler known: whether it can run here, where, version, why not."""
+    from .samplers.registry import SAMPLERS
+
+    for known in SAMPLERS.values():
+        why = known.unavailable()
+        click.echo(f"{known.name}: {known.summary}")
+        click.echo(f"  runs on {known.runs_on}; {f'cannot run here: {why}' if why else 'can run here'}")
+        click.echo(f"  rules: {', '.join(known.claims.rules)}")
+        click.echo(f"  versions: {', '.join(f'{name} {version}' for name, version in known.versions().items())}")
+    return 0
+
+
+@cli.command()
+def fetch() -> int:
+    """Bring and verify the vendor kernel sources; what is verified already is not brought again."""
+    from .simt.wheels import fetch as bring
+
+    sources = bring()
+    for name, version in sources.versions.items():
+        click.echo(f"{name} {version}: verified")
+    return 0
+
+
+def _add_later(name: str, summary: str) -> None:
+    @cli.command(name, help=f"Not there yet: {summary}.", context_settings={"ignore_unknown_options": True})
+    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+    def command(arguments: tuple[str, ...]) -> int:
+        raise UsageError(f"`chitree {name}` ({summary}) is not there yet in chitree {__version__}")
+
+
+for _name, _summary in LATER.items():
+    _add_later(_name, _summary)

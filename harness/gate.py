@@ -1,0 +1,266 @@
+"""The main job: run cases against samplers, decide, and keep what was found.
+
+For every sampler: its groups of cases become shards of calls, worker processes run them, the emitted sequences of each
+case are held against its exact law, and the verdicts are written down group by group, so that a run that is killed
+leaves what it had.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from . import __version__
+from .case import Case
+from .counts import SequenceCounts
+from .errors import Unavailable, UsageError
+from .groups import Plan
+from .law import Law
+from .results import CaseResult, MinDetectable, Results, SamplerResult, Where, worst, write
+from .rules import rule
+from .samplers.base import Claims
+from .samplers.registry import is_plugin, sampler
+from .stats.alpha import case_alpha
+from .stats.power import min_detectable
+from .stats.verdict import judge
+from .streams import stream
+from .suite import Suite
+from .supervisor import Limits, SamplerBroke
+from .sweep import GroupRun, Sweep
+
+__all__ = ["GateOptions", "gate"]
+
+MOST_SHRINK = 16
+
+
+@dataclass(frozen=True)
+class GateOptions:
+    """What ``chitree gate`` was asked for.
+
+    Parameters
+    ----------
+    samplers : names of built-in samplers, MODULE:ATTR or FILE.py:ATTR
+    cases : globs of case names; none means all
+    alpha : probability that a correct sampler raises any alarm in the whole run
+    seed : of every random stream
+    workers, threads : processes for each sampler, and the threads that they share
+    shrink : k of n / 2^k; None lets a plugin's speed decide
+    out : where results.json is written; None writes nothing
+    """
+
+    samplers: tuple[str, ...]
+    cases: tuple[str, ...] = ()
+    alpha: float = 1e-6
+    seed: int = 0
+    workers: int = 2
+    threads: int = 2
+    shrink: int | None = None
+    out: Path | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+Progress = Callable[[str, GroupRun | None, int, int], None]
+"""Called with the sampler, the group just judged (None at the start), groups done, and groups in all."""
+
+
+def gate(suite: Suite, options: GateOptions, progress: Progress = lambda *_: None) -> Results:
+    """Run ``suite`` as ``options`` say and return what was found.
+
+    Raises
+    ------
+    UsageError
+        Before anything runs: no such sampler, a case glob that matches nothing, an option out of range; and where a
+        plugin turns out to be no sampler.
+    """
+    _check(suite, options)
+    results = Results(
+        chitree=__version__,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        seed=options.seed,
+        alpha=options.alpha,
+        suite=suite.name,
+        verdict="pass",
+    )
+    laws: dict[str, Law] = {}
+    for name in options.samplers:
+        _gate_one(name, suite, options, laws, results, progress)
+    return results
+
+
+def _check(suite: Suite, options: GateOptions) -> None:
+    for name in options.samplers:
+        if not is_plugin(name):
+            sampler(name)
+    for glob in options.cases:
+        if not any(fnmatchcase(case.name, glob) for case in suite.cases()):
+            raise UsageError(f"--case {glob!r} matches no case of suite {suite.name}; see `chitree cases`")
+    if not 0.0 < options.alpha < 1.0:
+        raise UsageError(f"--alpha must lie strictly between 0 and 1, got {options.alpha}")
+    if options.shrink is not None and not 0 <= options.shrink <= MOST_SHRINK:
+        raise UsageError(f"--shrink must lie in [0, {MOST_SHRINK}], got {options.shrink}")
+    if options.workers < 1:
+        raise UsageError(f"--workers must be at least 1, got {options.workers}")
+
+
+def _gate_one(
+    name: str, suite: Suite, options: GateOptions, laws: dict[str, Law], results: Results, progress: Progress
+) -> None:
+    """Run one sampler and append what was found to ``results``, writing the file after every group."""
+    known = None if is_plugin(name) else sampler(name)
+    found = SamplerResult(
+        name=name,
+        runs_on=known.runs_on if known else "cpu",
+        versions=dict(known.versions()) if known else {},
+        verdict="pass",
+    )
+    results.samplers.append(found)
+
+    def conclude(reason: str | None = None) -> None:
+        found.reason = reason
+        found.verdict = "broken" if reason else worst([case.verdict for case in found.cases])
+        results.verdict = worst([entry.verdict for entry in results.samplers])
+        if options.out is not None:
+            write(results, options.out / "results.json")
+
+    if known:
+        reason = known.unavailable()
+        if reason:
+            return conclude(reason)
+        try:
+            known.prepare()
+        except Unavailable as error:
+            return conclude(str(error))
+    every = suite.plans(known.claims.rules if known else suite.sizes, options.seed)
+    sweep = Sweep(name, every, options.workers, options.threads, options.limits)
+    try:
+        claims = known.claims if known else Claims.from_wire(sweep.claims())
+        alpha = case_alpha(options.alpha, sum(suite.sizes.get(rule, 0) for rule in claims.rules))
+        selected = [plan for plan in every if plan.group.rule in claims.rules and _selected(plan, options.cases)]
+        judge_of = _Judge(name, suite, options, alpha, laws)
+        for plan in selected:
+            misfit = _misfit(plan, claims)
+            if misfit:
+                found.cases += judge_of.group(GroupRun(plan, skipped=misfit))
+        sweep.plans = [plan for plan in selected if not _misfit(plan, claims)]
+        if not sweep.plans:
+            return conclude(f"no case of suite {suite.name} to run for {name}")
+        shrink, why = _shrink(known.shrink.get(suite.name, 0) if known else None, sweep, suite, options)
+        found.shrink = {"k": shrink, "reason": why}
+        judge_of = replace(judge_of, shrink=shrink)
+        progress(name, None, 0, len(sweep.plans))
+        for done, run in enumerate(sweep.run(shrink), 1):
+            found.cases += judge_of.group(run)
+            _sort(found, suite)
+            conclude()
+            progress(name, run, done, len(sweep.plans))
+        return conclude()
+    except SamplerBroke as error:
+        if error.how == "usage":
+            raise UsageError(f"sampler {name!r}: {error}" if name not in str(error) else str(error)) from None
+        return conclude(str(error))
+    finally:
+        sweep.close()
+
+
+def _wanted(case: Case, globs: Sequence[str]) -> bool:
+    return not globs or any(fnmatchcase(case.name, glob) for glob in globs)
+
+
+def _selected(plan: Plan, globs: Sequence[str]) -> bool:
+    return any(_wanted(case, globs) for case in plan.group.cases)
+
+
+def _misfit(plan: Plan, claims: Claims) -> str | None:
+    """Say why a sampler of these claims is not run on a group, or None."""
+    group = plan.group
+    if claims.max_vocab is not None and group.vocab > claims.max_vocab:
+        return f"the sampler's max_vocab is {claims.max_vocab}, the case has V = {group.vocab}"
+    if claims.max_nodes is not None and group.nodes > claims.max_nodes:
+        return f"the sampler's max_nodes is {claims.max_nodes}, the case has N = {group.nodes}"
+    if not claims.thresholds and min(group.cases[0].threshold_single, group.cases[0].threshold_acc) < 1.0:
+        return "the sampler takes no thresholds below 1"
+    if not claims.greedy and any(case.params.greedy for case in group.cases):
+        return "the sampler takes no temperature 0"
+    return None
+
+
+def _shrink(fixed: int | None, sweep: Sweep, suite: Suite, options: GateOptions) -> tuple[int, str]:
+    """Return k of n / 2^k and the reason for it: given, a built-in sampler's own, or from a plugin's speed."""
+    if options.shrink is not None:
+        return options.shrink, "--shrink"
+    if fixed is not None:
+        return fixed, f"fixed for this sampler in suite {suite.name}"
+    seconds = sweep.estimate()
+    if seconds is None:
+        return 0, "the sampler could not be timed"
+    k = 0
+    while seconds / 2**k > suite.seconds * options.workers and k < MOST_SHRINK:
+        k += 1
+    rate = f"about {seconds / options.workers:.0f} s for all draws, against {suite.seconds:.0f} s allowed"
+    return k, f"speed of its first calls: {rate}"
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """Holds the draws of cases against their laws, for one sampler; ``alpha`` is a case's share."""
+
+    name: str
+    suite: Suite
+    options: GateOptions
+    alpha: float
+    laws: dict[str, Law]
+    shrink: int = 0
+
+    def group(self, run: GroupRun) -> list[CaseResult]:
+        """Return what was found of the wanted cases of a group."""
+        cases = run.plan.group.cases
+        counts: Sequence[SequenceCounts | None] = run.counts or [None] * len(cases)
+        pairs = zip(cases, counts, strict=True)
+        return [self._case(run, case, drawn) for case, drawn in pairs if _wanted(case, self.options.cases)]
+
+    def _case(self, run: GroupRun, case: Case, counts: SequenceCounts | None) -> CaseResult:
+        result = CaseResult(
+            case=case.name,
+            group=run.plan.group.name,
+            rule=case.rule,
+            n=0,
+            alpha=self.alpha,
+            verdict="broken" if run.broken else "skipped",
+            reason=run.broken or run.skipped,
+            min_detectable=MinDetectable(None, None, None),
+            seconds=round(run.seconds / len(run.plan.group), 3),
+            reproduce=self._reproduce(case),
+        )
+        if counts is None:
+            return result
+        if case.name not in self.laws:
+            self.laws[case.name] = rule(case.rule).law(case)
+        law = self.laws[case.name]
+        rng = stream("pit", self.options.seed, self.suite.name, result.group, case.name)
+        judgement = judge(law, counts, self.alpha, rng)
+        result.n = judgement.n
+        result.verdict = "biased" if judgement.biased else "pass"
+        result.p_value = judgement.p_value
+        result.evidence = [
+            {"test": part.test, "p_value": part.p_value, "decides": part.decides, "share": part.share, **part.detail}
+            for part in judgement.evidence
+        ]
+        result.certified_tv = judgement.certified_tv
+        result.min_detectable = MinDetectable(**min_detectable(law, judgement.n, self.alpha))
+        result.where = [Where(**asdict(row)) for row in judgement.where]
+        return result
+
+    def _reproduce(self, case: Case) -> str:
+        command = ["chitree", "gate", "--sampler", self.name, "--case", case.name, "--suite", self.suite.name]
+        command += ["--seed", str(self.options.seed), "--alpha", repr(self.options.alpha), "--shrink", str(self.shrink)]
+        return shlex.join(command)
+
+
+def _sort(found: SamplerResult, suite: Suite) -> None:
+    """Put cases into the suite's order, whichever group was done first."""
+    order = {case.name: i for i, case in enumerate(suite.cases())}
+    found.cases.sort(key=lambda result: order[result.case])

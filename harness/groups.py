@@ -1,0 +1,217 @@
+"""Cases of equal shape in groups; a group's calls, each a batch that mixes its cases, and their random streams.
+
+Each row of a call is one of the group's cases, in a shuffled order, every case equally often: neighbours differ and
+never in a periodic pattern, while one case recurs in many rows. The streams derive from the run's seed, the suite, the
+group and the number of the call, so that a call is the same whoever runs it, and in whatever order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .case import Case
+from .request import Gather, Request
+from .streams import coins, stream
+
+__all__ = ["Group", "Plan", "Shard"]
+
+Ints = NDArray[np.int64]
+Singles = NDArray[np.float32]
+
+CALLS_PER_SHARD = 64
+LARGEST_BATCH = 4096
+LARGEST_TABLE = 1 << 25
+"""Bytes of one [B, N, V] field of a request: enough to amortise a call, small enough to allocate afresh each time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Cases of equal rule, V, N, S and thresholds, run together.
+
+    Raises
+    ------
+    ValueError
+        Where two cases differ in one of these, or share a name.
+    """
+
+    name: str
+    cases: tuple[Case, ...]
+
+    def __post_init__(self) -> None:
+        first = self.cases[0]
+        for case in self.cases:
+            for field in ("rule", "vocab", "nodes", "depth_limit", "threshold_single", "threshold_acc"):
+                if getattr(case, field) != getattr(first, field):
+                    raise ValueError(
+                        f"cases of group {self.name} must agree in {field}: {first.name} has {getattr(first, field)}, "
+                        f"{case.name} has {getattr(case, field)}"
+                    )
+        if len({case.name for case in self.cases}) != len(self.cases):
+            raise ValueError(f"cases of group {self.name} must have different names")
+
+    @property
+    def rule(self) -> str:
+        """Rule of every case."""
+        return self.cases[0].rule
+
+    @property
+    def vocab(self) -> int:
+        """V of every case."""
+        return self.cases[0].vocab
+
+    @property
+    def nodes(self) -> int:
+        """N of every case."""
+        return self.cases[0].nodes
+
+    def __len__(self) -> int:
+        return len(self.cases)
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The cases as arrays from which requests are gathered."""
+        return Tables.of(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Cases of a group as arrays: [G, N] for what a node has, [G * N, V] for law rows, [G] for what a case has."""
+
+    candidates: Ints
+    parents: Ints
+    next_token: Ints
+    next_sibling: Ints
+    node_count: Ints
+    target_logits: Singles
+    target_probs: Singles
+    temperature: Singles
+    top_k: Ints
+    top_p: Singles
+    min_p: Singles
+
+    @classmethod
+    def of(cls, group: Group) -> Tables:
+        """Return the tables of ``group``; padding has token 0 and arbitrary finite law rows of its own."""
+        size, nodes, vocab = len(group), group.nodes, group.vocab
+        candidates, parents = np.zeros((size, nodes), np.int64), np.full((size, nodes), -1, np.int64)
+        first, sibling = np.full_like(parents, -1), np.full_like(parents, -1)
+        logits = np.empty((size, nodes, vocab), np.float32)
+        probs = np.empty_like(logits)
+        for g, case in enumerate(group.cases):
+            real = len(case.tree)
+            candidates[g, :real] = case.tree.tokens
+            parents[g, :real] = case.tree.parents
+            first[g], sibling[g] = case.tree.links(nodes)
+            logits[g, :real], probs[g, :real] = case.logits, case.target_probs
+            if real < nodes:
+                z = stream("padding", group.name, case.name).normal(0.0, 2.0, (nodes - real, vocab))
+                logits[g, real:] = z
+                weights = np.exp(z - z.max(axis=1, keepdims=True))
+                probs[g, real:] = weights / weights.sum(axis=1, keepdims=True)
+        params = [case.params for case in group.cases]
+        return cls(
+            candidates=candidates,
+            parents=parents,
+            next_token=first,
+            next_sibling=sibling,
+            node_count=np.array([len(case.tree) for case in group.cases], np.int64),
+            target_logits=logits.reshape(-1, vocab),
+            target_probs=probs.reshape(-1, vocab),
+            temperature=np.array([p.temperature for p in params], np.float32),
+            top_k=np.array([p.top_k if 0 < p.top_k < vocab else vocab for p in params], np.int64),
+            top_p=np.array([p.top_p for p in params], np.float32),
+            min_p=np.array([p.min_p for p in params], np.float32),
+        )
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Calls ``start`` to ``stop`` (not included) of a group, served one after the other by one fresh sampler."""
+
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The calls of one group in one run.
+
+    Parameters
+    ----------
+    group : Group
+    suite : str
+        Name of the suite; part of the streams' names.
+    seed : int
+        Of the run.
+    n : int
+        Draws a case: a power of two, or a small multiple of one.
+    """
+
+    group: Group
+    suite: str
+    seed: int
+    n: int
+
+    @cached_property
+    def rows_per_case(self) -> int:
+        """Rows of each case in a call: a power of two that divides n, bounded by the size of a batch and its tables."""
+        group = self.group
+        row_bytes = 4 * group.nodes * group.vocab
+        most = min(LARGEST_BATCH, LARGEST_TABLE // row_bytes) // len(group)
+        rows = 1
+        while 2 * rows <= most and self.n % (2 * rows) == 0 and self.n >= 2 * rows * CALLS_PER_SHARD:
+            rows *= 2
+        return rows
+
+    @property
+    def calls(self) -> int:
+        """Calls in all, before shrinking."""
+        return self.n // self.rows_per_case
+
+    def shards(self, shrink: int = 0) -> list[Shard]:
+        """Return the shards of the first n / 2^shrink draws, at least one call."""
+        calls = max(1, self.calls >> shrink)
+        return [Shard(start, min(start + CALLS_PER_SHARD, calls)) for start in range(0, calls, CALLS_PER_SHARD)]
+
+    def call(self, number: int) -> tuple[Request, Ints]:
+        """Return call ``number``: the request of B rows and the case of each row, int64 [B]."""
+        group, tables = self.group, self.group.tables
+        rng = stream("call", self.seed, self.suite, group.name, number)
+        which = rng.permutation(np.repeat(np.arange(len(group)), self.rows_per_case))
+        batch, nodes = len(which), group.nodes
+        rows = which[:, None] * nodes + np.arange(nodes)
+        first = group.cases[0]
+        request = Request(
+            candidates=tables.candidates[which],
+            parents=tables.parents[which],
+            node_count=tables.node_count[which],
+            retrieve_index=np.arange(batch * nodes, dtype=np.int64).reshape(batch, nodes),
+            retrieve_next_token=tables.next_token[which],
+            retrieve_next_sibling=tables.next_sibling[which],
+            depth_limit=first.depth_limit,
+            target_logits=Gather(tables.target_logits, rows),
+            target_probs=Gather(tables.target_probs, rows),
+            draft_probs=None,
+            temperature=tables.temperature[which],
+            top_k=tables.top_k[which],
+            top_p=tables.top_p[which],
+            min_p=tables.min_p[which],
+            threshold_single=first.threshold_single,
+            threshold_acc=first.threshold_acc,
+            coins=coins(rng, batch, nodes),
+            final_coins=coins(rng, batch),
+            seed=int(rng.integers(2**31)),
+            seeds=rng.integers(2**31, size=batch),
+            positions=1 + number * batch + np.arange(batch, dtype=np.int64),
+        )
+        return request, which
+
+    def requests(self, shard: Shard) -> Iterator[tuple[Request, Ints]]:
+        """Yield the calls of a shard in order."""
+        for number in range(shard.start, shard.stop):
+            yield self.call(number)

@@ -1,0 +1,132 @@
+"""results.json, schema 1: what a run found, and reading and writing it."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from .errors import UsageError
+
+__all__ = ["EXIT_CODES", "CaseResult", "MinDetectable", "Results", "SamplerResult", "Where", "read", "worst", "write"]
+
+SCHEMA = 1
+EXIT_CODES = {"pass": 0, "biased": 1, "broken": 3}
+
+
+class Where(msgspec.Struct):
+    """One next-token probability, conditional on the prefix: what the law says and what was seen.
+
+    ``kind`` is "cell", or says why an emission is impossible: "token" (probability 0), "accepted" (nothing may follow
+    that token there) or "length" (more tokens than the depth limit allows).
+    """
+
+    prefix: list[int]
+    node: int
+    token: int
+    expected: float
+    observed: float
+    p_value: float
+    kind: str
+
+
+class MinDetectable(msgspec.Struct):
+    """The smallest biases that a case sees with 90% power; None where there is no such bias."""
+
+    move: float | None
+    leak: float | None
+    temperature: float | None
+
+
+class CaseResult(msgspec.Struct, kw_only=True):
+    """What was found of one case; contract, section 4."""
+
+    case: str
+    group: str
+    rule: str
+    n: int
+    alpha: float
+    verdict: str
+    reason: str | None = None
+    p_value: float | None = None
+    evidence: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    certified_tv: float | None = None
+    min_detectable: MinDetectable
+    seconds: float
+    where: list[Where] = msgspec.field(default_factory=list)
+    diagnosis: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    reproduce: str
+
+
+class SamplerResult(msgspec.Struct, kw_only=True):
+    """What was found of one sampler; ``shrink`` is k of n / 2^k, with the reason for it."""
+
+    name: str
+    runs_on: str | None
+    versions: dict[str, str]
+    verdict: str
+    reason: str | None = None
+    shrink: dict[str, Any] = msgspec.field(default_factory=dict)
+    not_tried: list[dict[str, str]] = msgspec.field(default_factory=list)
+    suite_tests: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    cases: list[CaseResult] = msgspec.field(default_factory=list)
+
+
+class Results(msgspec.Struct, kw_only=True):
+    """What a run found."""
+
+    schema: int = SCHEMA
+    chitree: str
+    created: str
+    seed: int
+    alpha: float
+    suite: str
+    verdict: str
+    samplers: list[SamplerResult] = msgspec.field(default_factory=list)
+
+    @property
+    def exit_code(self) -> int:
+        """0 pass, 1 biased, 3 broken."""
+        return EXIT_CODES[self.verdict]
+
+
+def worst(verdicts: list[str]) -> str:
+    """Return the verdict of several: bias beats broken, broken beats pass; skipped, known and fixed do not count."""
+    for verdict in ("biased", "broken"):
+        if verdict in verdicts:
+            return verdict
+    return "pass"
+
+
+def write(results: Results, path: Path) -> None:
+    """Write results.json whole or not at all: readers never see half a file. NaN and infinity become null."""
+    data = msgspec.json.format(msgspec.json.encode(_finite(msgspec.to_builtins(results))), indent=1)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_bytes(data + b"\n")
+    os.replace(part, path)
+
+
+def read(path: Path) -> Results:
+    """Read results.json; a UsageError says what is wrong with it."""
+    try:
+        results = msgspec.json.decode(path.read_bytes(), type=Results)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: expected results.json of schema {SCHEMA}: {error}") from None
+    if results.schema != SCHEMA:
+        raise UsageError(f"{path}: expected schema {SCHEMA}, got {results.schema}")
+    return results
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_finite(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,1 @@
+"""Samplers, a file each, and the registry that knows them by name."""

@@ -1,0 +1,131 @@
+"""What a sampler is to the harness: its claims, read from the attributes of the contract, and its origin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ..errors import UsageError
+from ..request import Request
+from ..rules import RULES, rule
+
+__all__ = ["Claims", "Sampler", "Verifier"]
+
+
+class Verifier(Protocol):
+    """The least that a verifier has; its other attributes have the defaults of :class:`Claims`."""
+
+    def verify(self, request: Request) -> Any:
+        """Return a :class:`harness.Result` for ``request``."""
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What a verifier says of itself.
+
+    Parameters
+    ----------
+    rules : tuple of str
+        The rules it is gated on; a plugin has one.
+    takes : "probs" or "logits"
+        What it reads of a request.
+    coins : bool
+        All its randomness is the coins of the request.
+    thresholds, greedy : bool
+        Whether it is run with thresholds below 1, and at temperature 0.
+    max_vocab, max_nodes : int or None
+        The largest V and N it takes.
+    """
+
+    rules: tuple[str, ...]
+    takes: str = "probs"
+    coins: bool = False
+    thresholds: bool = True
+    greedy: bool = True
+    max_vocab: int | None = None
+    max_nodes: int | None = None
+
+    @classmethod
+    def of(cls, verifier: object) -> Claims:
+        """Read the claims of a plugin; an unknown value of an attribute is a UsageError."""
+        name = getattr(verifier, "rule", None)
+        if name is None:
+            raise UsageError(
+                f"rule None (losslessness alone) is not there yet; claim one of {', '.join(RULES)} by `rule = ...`"
+            )
+        if not isinstance(name, str):
+            raise UsageError(f"rule must be a string or None, got {name!r}")
+        takes = getattr(verifier, "takes", "probs")
+        if takes not in ("probs", "logits"):
+            raise UsageError(f"takes must be 'probs' or 'logits', got {takes!r}")
+        if takes == "logits":
+            raise UsageError("takes = 'logits' is not there yet; read request.target_probs and leave takes out")
+        if getattr(verifier, "dtype", None) is not None:
+            raise UsageError("dtype is not there yet; leave it out")
+        return cls(
+            (rule(name).name,),
+            takes,
+            coins=_flag(verifier, "coins", False),
+            thresholds=_flag(verifier, "thresholds", True),
+            greedy=_flag(verifier, "greedy", True),
+            max_vocab=_size(verifier, "max_vocab"),
+            max_nodes=_size(verifier, "max_nodes"),
+        )
+
+    @classmethod
+    def from_wire(cls, fields: Mapping[str, Any]) -> Claims:
+        """Return the claims of these fields, as a worker sends them."""
+        return cls(**{**fields, "rules": tuple(fields["rules"])})
+
+
+def _flag(verifier: object, name: str, default: bool) -> bool:
+    value = getattr(verifier, name, default)
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} must be True or False, got {value!r}")
+    return value
+
+
+def _size(verifier: object, name: str) -> int | None:
+    value = getattr(verifier, name, None)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+        raise UsageError(f"{name} must be None or an integer >= 1, got {value!r}")
+    return value
+
+
+def _nothing() -> None:
+    """Prepare nothing."""
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """A sampler that the harness knows by name.
+
+    Parameters
+    ----------
+    name : str
+    summary : str
+        One line for ``chitree samplers``.
+    claims : Claims
+    runs_on : "gpu", "cpu-simulated", "triton" or "cpu"
+    make : callable
+        Takes a rule, returns a fresh verifier; called in the worker.
+    versions : callable
+        Returns the exact versions of what is under test.
+    unavailable : callable
+        Returns why it cannot run here, or None.
+    prepare : callable
+        Done once before the first worker starts: downloads, compilation. Raises Unavailable.
+    shrink : mapping of suite to k
+        A slow sampler takes n / 2^k draws in that suite.
+    """
+
+    name: str
+    summary: str
+    claims: Claims
+    runs_on: str
+    make: Callable[[str], Verifier]
+    versions: Callable[[], Mapping[str, str]] = dict
+    unavailable: Callable[[], str | None] = _nothing
+    prepare: Callable[[], None] = _nothing
+    shrink: Mapping[str, int] = field(default_factory=dict)

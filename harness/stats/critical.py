@@ -1,0 +1,64 @@
+"""Critical counts of the cell tests, and the chance of missing them: what planning inverts."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from ..law import Law
+from .alpha import WITHIN_CASE
+from .cells import cell_counts
+
+__all__ = ["both_missed", "critical_counts", "tail_levels"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def tail_levels(law: Law, alpha: float) -> Floats:
+    """Level of one tail of one cell test, by depth of the prefix, float64 [depths], in a case of this alpha."""
+    per_depth = cell_counts(law)
+    depths = max(1, int(np.count_nonzero(per_depth)))
+    return WITHIN_CASE["cells"] * alpha / (2.0 * depths * np.maximum(per_depth, 1))
+
+
+def critical_counts(trials: Ints, probability: Floats, level: Floats) -> tuple[Floats, Floats]:
+    """Greatest count that is too low (-1: none) and least count that is too high (trials + 1: none).
+
+    Under Bin(trials, probability) each is reached with a probability of at most ``level``; arguments of one shape.
+    """
+    low = np.asarray(stats.binom.ppf(level, trials, probability), np.float64)
+    low = np.where(np.asarray(stats.binom.cdf(low, trials, probability)) <= level, low, low - 1.0)
+    high = np.asarray(stats.binom.isf(level, trials, probability), np.float64) + 1.0
+    return np.maximum(low, -1.0), high
+
+
+def both_missed(trials: Ints, donor: Floats, recipient: Floats, too_low: Floats, too_high: Floats) -> Floats:
+    """P(the donor's count stays above ``too_low`` and the recipient's below ``too_high``), all of one shape.
+
+    The two counts are cells of one multinomial. Their marginals are exact; their dependence is that of a normal pair
+    of the same correlation, through Owen's T function (D. B. Owen, Ann. Math. Stat. 27, 1956).
+    """
+    above = np.asarray(stats.binom.sf(too_low, trials, donor), np.float64)
+    below = np.asarray(stats.binom.cdf(too_high - 1.0, trials, recipient), np.float64)
+    odds = donor * recipient / np.maximum((1.0 - donor) * (1.0 - recipient), 1e-300)
+    return _bivariate_normal(above, below, np.sqrt(np.clip(odds, 0.0, 1.0)))
+
+
+def _bivariate_normal(first: Floats, second: Floats, correlation: Floats) -> Floats:
+    """P(X <= x, Y <= y) for standard normals of P(X <= x) = first, P(Y <= y) = second and a correlation in [0, 1]."""
+    edge = 1e-12  # keeps the quantiles finite and off zero, where the formula divides
+    x = special.ndtri(np.clip(first, edge, 1.0 - edge))
+    y = special.ndtri(np.clip(second, edge, 1.0 - edge))
+    x, y = (np.where(np.abs(q) < edge, edge, q) for q in (x, y))
+    rho = np.minimum(correlation, 1.0 - 1e-9)
+    root = np.sqrt(1.0 - rho**2)
+    opposite = np.where(x * y < 0.0, 0.5, 0.0)
+    joint: Floats = (
+        0.5 * (special.ndtr(x) + special.ndtr(y))
+        - special.owens_t(x, (y / x - rho) / root)
+        - special.owens_t(y, (x / y - rho) / root)
+        - opposite
+    )
+    return np.minimum(np.maximum(joint, 0.0), np.minimum(first, second))

@@ -1,0 +1,91 @@
+"""Verdict on one case: its layers of evidence, its p-value, its certificate and its ranking of deviations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..counts import SequenceCounts, prefix_counts
+from ..law import Law
+from .cells import cells
+from .certificate import certified_tv, certified_tv_next_token
+from .chisquare import chi_square
+from .evidence import Evidence, combine
+from .localise import Deviation, where
+from .pearson import pearson
+from .support import support
+
+__all__ = ["Judgement", "judge"]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the draws of one case say.
+
+    ``p_value`` is the least p_i / share_i of the deciding evidence, at most 1; ``biased`` says that it is at most
+    ``alpha``, the case's share of the run's alpha, which a correct sampler meets with a probability of at most alpha.
+    ``certified_tv`` bounds the total variation from the law, wrong with probability 1e-6. ``where`` is a ranking, given
+    on a pass too.
+    """
+
+    n: int
+    alpha: float
+    p_value: float
+    biased: bool
+    evidence: tuple[Evidence, ...]
+    certified_tv: float
+    where: list[Deviation]
+
+
+def judge(
+    law: Law,
+    sequences: SequenceCounts,
+    alpha: float,
+    rng: np.random.Generator,
+    *,
+    extra: Iterable[Evidence] = (),
+    conditional: bool = False,
+    rows: int = 20,
+) -> Judgement:
+    """Decide whether ``sequences`` can come from ``law``.
+
+    Parameters
+    ----------
+    law : Law
+        The exact law of one step.
+    sequences : SequenceCounts
+        Emitted sequences of independent steps, tokens within [0, V).
+    alpha : float
+        The case's share of the run's alpha: the false-alarm rate of this verdict.
+    rng : numpy.random.Generator
+        For the uniforms of the exact chi-square; never chosen by its outcome.
+    extra : iterable of Evidence
+        Further layers; the shares of all deciding ones must not exceed 1 in sum (those of share 1 apart, which never
+        fail a correct sampler).
+    conditional : bool
+        True for rule None: next tokens are tested given how often their prefix occurred; reach is unknown, so there is
+        no law of whole sequences and no Pearson.
+    rows : int
+        Rows of the ranking.
+
+    Raises
+    ------
+    ValueError
+        If alpha is not within (0, 1) or the shares sum to more than 1.
+    """
+    if not 0.0 < alpha < 1.0:
+        raise ValueError(f"alpha must lie strictly between 0 and 1, got {alpha}")
+    counts = prefix_counts(law, sequences)
+    layers = [support(counts), cells(law, counts, conditional=conditional), chi_square(law, counts, rng), *extra]
+    if not conditional:
+        layers.append(pearson(law, sequences))
+    spent = sum(part.share for part in layers if part.decides and part.share < 1.0)
+    if spent > 1.0 + 1e-9:
+        raise ValueError(f"the shares of the deciding tests sum to {spent:.3g}; at most 1 can be spent")
+    p_value = combine(layers)
+    certificate = certified_tv_next_token(law, counts) if conditional else certified_tv(law, sequences)
+    return Judgement(
+        sequences.n, alpha, p_value, p_value <= alpha, tuple(layers), certificate, where(law, counts, rows)
+    )

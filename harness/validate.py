@@ -1,0 +1,123 @@
+"""Is what a verifier returned a result at all? What is not is broken; whether it is biased is another question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import ChitreeError
+from .request import Request
+
+__all__ = ["BrokenResult", "Expected", "emitted"]
+
+Ints = NDArray[np.int64]
+
+
+class BrokenResult(ChitreeError):
+    """A verifier returned something that is no result; the text says what was expected and what came."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """What of a request a result is checked against; copies, since a verifier may overwrite the request."""
+
+    candidates: Ints
+    parents: Ints
+    node_count: Ints
+    depth_limit: int
+    vocab: int
+
+    @classmethod
+    def of(cls, request: Request) -> Expected:
+        """Return what a result of ``request`` is checked against."""
+        copies = (request.candidates.copy(), request.parents.copy(), request.node_count.copy())
+        return cls(*copies, request.depth_limit, request.vocab)
+
+
+def emitted(result: Any, request: Expected) -> Ints:
+    """Return the emitted tokens of each request, int64 [B, W], -1 beyond the end of each.
+
+    Raises
+    ------
+    BrokenResult
+        A field is missing, has a float dtype or a wrong shape, a token lies outside [0, V), a length below 1 or beyond
+        the array, or the nodes are no path or disagree with the tokens.
+    """
+    batch, vocab, limit = len(request.candidates), request.vocab, request.depth_limit
+    tokens = _integers(result, "tokens")
+    lengths = _integers(result, "lengths").astype(np.int64)
+    if tokens.ndim != 2 or tokens.shape[0] != batch or tokens.shape[1] < limit:
+        raise BrokenResult(f"tokens must have shape [{batch}, {limit}] or wider, got {list(tokens.shape)}")
+    if lengths.shape != (batch,):
+        raise BrokenResult(f"lengths must have shape [{batch}], got {list(lengths.shape)}")
+    width = tokens.shape[1]
+    bad = (lengths < 1) | (lengths > width)
+    if bad.any():
+        row = int(bad.argmax())
+        raise BrokenResult(f"lengths must lie in [1, {width}], got {lengths[row]} in row {row}")
+    beyond = np.arange(width) >= lengths[:, None]
+    outside = ((tokens < 0) | (tokens >= vocab)) & ~beyond
+    if outside.any():
+        row, column = np.argwhere(outside)[0]
+        raise BrokenResult(f"tokens must lie in [0, {vocab}), got {tokens[row, column]} in row {row}, column {column}")
+    kept: Ints = np.where(beyond, -1, tokens).astype(np.int64)
+    if getattr(result, "nodes", None) is not None:
+        _check_nodes(_integers(result, "nodes"), kept, lengths, request)
+    return kept
+
+
+def _integers(result: Any, name: str) -> NDArray[np.integer[Any]]:
+    value = getattr(result, name, None)
+    if value is None:
+        raise BrokenResult(f"verify must return harness.Result(tokens=..., lengths=...): {name} is missing")
+    if hasattr(value, "detach"):  # a torch tensor, wherever it lives
+        value = value.detach().cpu().numpy()
+    array = np.asarray(value)
+    if not np.issubdtype(array.dtype, np.integer):
+        what = f"{name} must be of an integer dtype, got {array.dtype}"
+        if np.issubdtype(array.dtype, np.floating) and np.isnan(array).any():
+            what += " with NaN in it"
+        raise BrokenResult(what)
+    return array
+
+
+def _check_nodes(nodes: NDArray[np.integer[Any]], tokens: Ints, lengths: Ints, request: Expected) -> None:
+    """Check that nodes are a path from the root, one node for each emitted token's predecessor, of those tokens."""
+    batch, count = request.candidates.shape
+    if nodes.ndim != 2 or nodes.shape[0] != batch or nodes.shape[1] < lengths.max():
+        raise BrokenResult(f"nodes must have shape [{batch}, {request.depth_limit}] or wider, got {list(nodes.shape)}")
+    width = min(nodes.shape[1], tokens.shape[1])
+    path = nodes[:, :width].astype(np.int64)
+    real = np.arange(width) < lengths[:, None]
+    if (path[:, 0] != 0).any():
+        row = int((path[:, 0] != 0).argmax())
+        raise BrokenResult(f"nodes must begin with the root, node 0, got {path[row, 0]} in row {row}")
+    outside = ((path < 0) | (path >= count)) & real
+    if outside.any():
+        row, column = np.argwhere(outside)[0]
+        raise BrokenResult(f"nodes must lie in [0, {count}), got {path[row, column]} in row {row}, column {column}")
+    path = np.where(real, path, 0)
+    rows = np.arange(batch)[:, None]
+    inner = real[:, 1:]
+    padding = path[:, 1:] >= request.node_count[:, None]  # linked from nowhere: its tokens are judged, not its parent
+    parent = request.parents[rows, path[:, 1:]]
+    apart = inner & ~padding & (parent != path[:, :-1])
+    if apart.any():
+        row, column = np.argwhere(apart)[0]
+        raise BrokenResult(
+            f"nodes must be a path from the root: in row {row}, node {path[row, column + 1]} does not follow node "
+            f"{path[row, column]}"
+        )
+    other = inner & (request.candidates[rows, path[:, 1:]] != tokens[:, : width - 1])
+    if other.any():
+        row, column = np.argwhere(other)[0]
+        raise BrokenResult(
+            f"tokens must be those of the accepted nodes: in row {row}, column {column} is token "
+            f"{tokens[row, column]}, but node {path[row, column + 1]} has "
+            f"{request.candidates[row, path[row, column + 1]]}"
+        )

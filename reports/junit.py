@@ -1,0 +1,70 @@
+"""JUnit XML of a run, for CI systems that show tests: one suite a sampler, one test a case."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from harness.results import CaseResult, Results, SamplerResult
+
+__all__ = ["junit"]
+
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(results: Results, path: Path) -> None:
+    """Write ``results`` to ``path``: biased is a failure, broken an error, skipped is skipped."""
+    root = ET.Element("testsuites", name="chitree")
+    for sampler in results.samplers:
+        root.append(_suite(sampler))
+    ET.indent(root)
+    ET.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _suite(sampler: SamplerResult) -> ET.Element:
+    verdicts = [case.verdict for case in sampler.cases]
+    suite = ET.Element(
+        "testsuite",
+        name=_clean(sampler.name),
+        tests=str(max(len(verdicts), 1)),
+        failures=str(verdicts.count("biased")),
+        errors=str(verdicts.count("broken") if verdicts else int(sampler.verdict == "broken")),
+        skipped=str(verdicts.count("skipped")),
+    )
+    for case in sampler.cases:
+        test = ET.SubElement(
+            suite, "testcase", classname=_clean(sampler.name), name=_clean(case.case), time=f"{case.seconds:.3f}"
+        )
+        kind = {"biased": "failure", "broken": "error", "skipped": "skipped"}.get(case.verdict)
+        if kind:
+            entry = ET.SubElement(test, kind, message=_clean(_message(case)))
+            entry.text = _clean(_detail(case))
+    if not sampler.cases and sampler.verdict == "broken":
+        test = ET.SubElement(suite, "testcase", classname=_clean(sampler.name), name="sampler")
+        ET.SubElement(test, "error", message=_clean(sampler.reason or "could not run"))
+    return suite
+
+
+def _message(case: CaseResult) -> str:
+    if case.verdict != "biased":
+        return case.reason or case.verdict
+    message = f"p = {case.p_value:.3g} at alpha {case.alpha:.3g}, n = {case.n}"
+    if case.where:
+        top = case.where[0]
+        message += f"; node {top.node}, token {top.token}: expected {top.expected:.4g}, observed {top.observed:.4g}"
+    return message
+
+
+def _detail(case: CaseResult) -> str:
+    rows = [
+        f"after {row.prefix}, node {row.node}, token {row.token}: expected {row.expected:.6g}, "
+        f"observed {row.observed:.6g}, p = {row.p_value:.3g}"
+        for row in case.where
+    ]
+    return "\n".join([*rows, case.reproduce])
+
+
+def _clean(text: str) -> str:
+    """Drop the characters that XML 1.0 cannot hold."""
+    return _NO_XML.sub("�", text)
