@@ -29,7 +29,7 @@ class Case:
         The verification rule that the case is for (see :mod:`harness.rules`).
     tree : Tree
         n nodes.
-    logits : float32 [n, V]
+    logits : float32 [n, V], or [R, V] with ``draft``
         Raw target logits; row i is the law of what follows node i. Finite or -inf, one finite a row at least.
     params : SamplingParams
         Applied to the logits by the sequential semantics.
@@ -39,8 +39,13 @@ class Case:
         N >= n; the columns beyond n are padding. Default: n.
     threshold_single, threshold_acc : float
         In [0, 1]; 1 is lossless.
-    probs : float32 [n, V] or None
+    probs : float32 like logits, or None
         The same laws as probabilities, exact in float32, used as they are instead of the softmax of ``logits``.
+    draft : float32 [R, V] or None
+        Draft law in each of R states. Where it is given, the tokens of the tree but the root's are drawn afresh for
+        each row, and the law rows, target and draft, are those of the state that a path leads to (:mod:`.redraw`).
+    replacement : bool
+        Siblings are drawn from the draft law independently; False: without replacement.
 
     Raises
     ------
@@ -58,13 +63,15 @@ class Case:
     threshold_single: float = 1.0
     threshold_acc: float = 1.0
     probs: Singles | None = None
+    draft: Singles | None = None
+    replacement: bool = True
 
     def __post_init__(self) -> None:
         size = len(self.tree)
         object.__setattr__(self, "logits", np.ascontiguousarray(self.logits, np.float32))
         object.__setattr__(self, "depth_limit", self.depth_limit or int(self.tree.depth.max()) + 1)
         object.__setattr__(self, "nodes", self.nodes or size)
-        if self.logits.ndim != 2 or len(self.logits) != size:
+        if self.logits.ndim != 2 or (self.draft is None and len(self.logits) != size):
             raise ValueError(f"logits must have one row for each of the {size} nodes, got shape {self.logits.shape}")
         if np.isnan(self.logits).any() or np.isposinf(self.logits).any():
             raise ValueError("logits must be finite or -inf")
@@ -84,13 +91,31 @@ class Case:
             object.__setattr__(self, "probs", probs)
             if probs.shape != self.logits.shape:
                 raise ValueError(f"probs must have the shape of logits {self.logits.shape}, got {probs.shape}")
-            if (probs < 0).any() or not np.allclose(probs.sum(axis=1, dtype=np.float64), 1.0, atol=1e-5):
-                raise ValueError("probs must be >= 0 and sum to 1 in each row")
+            _check_law("probs", probs)
+        if self.draft is not None:
+            object.__setattr__(self, "draft", np.ascontiguousarray(self.draft, np.float32))
+            self._check_draft(self.draft)
+
+    def _check_draft(self, draft: Singles) -> None:
+        if draft.shape != self.logits.shape:
+            raise ValueError(f"draft must have the shape of logits {self.logits.shape}, got {draft.shape}")
+        _check_law("draft", draft)
+        widest = max(map(len, self.tree.children))
+        support = int((draft > 0).sum(axis=1).min())
+        if not self.replacement and support < widest:
+            raise ValueError(
+                f"draft has {support} tokens in some row, too few for {widest} siblings without replacement"
+            )
 
     @property
     def vocab(self) -> int:
         """Number of tokens V."""
         return int(self.logits.shape[1])
+
+    @property
+    def states(self) -> int:
+        """Number of law rows R where drafts are redrawn, else 0."""
+        return 0 if self.draft is None else len(self.logits)
 
     @cached_property
     def target_probs(self) -> Singles:
@@ -106,6 +131,22 @@ class Case:
     @property
     def law_rows(self) -> Floats:
         """The laws of exactly the float32 rows a sampler gets, float64 [n, V], normalised."""
-        rows = self.target_probs.astype(np.float64)
-        rows /= rows.sum(axis=1, keepdims=True)
-        return rows
+        return _normalised(self.target_probs)
+
+    @property
+    def draft_rows(self) -> Floats:
+        """The draft laws of exactly the float32 rows a sampler gets, float64 [R, V], normalised."""
+        if self.draft is None:
+            raise ValueError(f"case {self.name} has no draft law")
+        return _normalised(self.draft)
+
+
+def _normalised(rows: Singles) -> Floats:
+    law = rows.astype(np.float64)
+    law /= law.sum(axis=1, keepdims=True)
+    return law
+
+
+def _check_law(name: str, rows: Singles) -> None:
+    if not (rows >= 0).all() or not np.allclose(rows.sum(axis=1, dtype=np.float64), 1.0, atol=1e-5):
+        raise ValueError(f"{name} must be >= 0 and sum to 1 in each row")

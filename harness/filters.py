@@ -35,8 +35,8 @@ class SamplingParams:
     min_p: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.temperature < float("inf"):
-            raise ValueError(f"temperature must be a finite number >= 0, got {self.temperature}")
+        if not 0.0 <= self.temperature <= float(np.finfo(np.float32).max):
+            raise ValueError(f"temperature must be a finite float32 >= 0, got {self.temperature}")
         if not 0.0 < self.top_p <= 1.0:
             raise ValueError(f"top_p must lie in (0, 1], got {self.top_p}")
         if not 0.0 <= self.min_p <= 1.0:
@@ -47,7 +47,7 @@ class SamplingParams:
     @property
     def greedy(self) -> bool:
         """True where the temperature means argmax."""
-        return self.temperature < GREEDY_BELOW
+        return self.temperature < float(np.float32(GREEDY_BELOW))
 
 
 @dataclass(frozen=True)
@@ -135,11 +135,12 @@ def _target_row(row: Floats, params: SamplingParams, semantics: Semantics, probs
         one_hot[np.argmax(row)] = 1.0
         return one_hot
     p = row if probs else softmax(row)
+    alive = np.ones(len(row), bool)
     pending: NDArray[np.bool_] | None = None
     for i, name in enumerate(semantics.order):
         if name == "temperature":
             if params.temperature != 1.0:
-                p = _tempered(row, p, params.temperature, probs)
+                p = _tempered(row, alive, params.temperature, probs)
             continue
         if name == "min-p":
             keep = _keep_min_p(p, params.min_p) if semantics.min_p == "applied" else None
@@ -153,16 +154,17 @@ def _target_row(row: Floats, params: SamplingParams, semantics: Semantics, probs
                 continue
             keep = pending if keep is None else keep if pending is None else keep & pending
         if keep is not None:
+            alive &= keep
             p = np.where(keep, p, 0.0)
             p /= p.sum()
     return p
 
 
-def _tempered(row: Floats, p: Floats, temperature: float, probs: bool) -> Floats:
-    """Apply the temperature to what is still possible: the logits of the tokens with p > 0, divided by it."""
+def _tempered(row: Floats, alive: NDArray[np.bool_], temperature: float, probs: bool) -> Floats:
+    """Apply the temperature to what no filter took away, also where exp of it underflows at temperature 1."""
     with np.errstate(divide="ignore"):
         z = np.log(row) if probs else row
-    return softmax(np.where(p > 0.0, z, -np.inf) / temperature)
+    return softmax(np.where(alive, z, -np.inf) / temperature)
 
 
 def _keep_top_k(p: Floats, k: int, ties: str) -> NDArray[np.bool_] | None:

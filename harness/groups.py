@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .case import Case
+from .filters import softmax
+from .redraw import redraw
 from .request import Gather, Request
 from .streams import coins, stream
 
@@ -45,7 +47,7 @@ class Group:
     def __post_init__(self) -> None:
         first = self.cases[0]
         for case in self.cases:
-            for field in ("rule", "vocab", "nodes", "depth_limit", "threshold_single", "threshold_acc"):
+            for field in ("rule", "vocab", "nodes", "depth_limit", "threshold_single", "threshold_acc", "states"):
                 if getattr(case, field) != getattr(first, field):
                     raise ValueError(
                         f"cases of group {self.name} must agree in {field}: {first.name} has {getattr(first, field)}, "
@@ -69,6 +71,16 @@ class Group:
         """N of every case."""
         return self.cases[0].nodes
 
+    @property
+    def redrawn(self) -> bool:
+        """Whether drafts are drawn afresh for every row."""
+        return self.cases[0].draft is not None
+
+    @property
+    def rows(self) -> int:
+        """Law rows of each case, R."""
+        return self.cases[0].states or self.nodes
+
     def __len__(self) -> int:
         return len(self.cases)
 
@@ -80,7 +92,10 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Cases of a group as arrays: [G, N] for what a node has, [G * N, V] for law rows, [G] for what a case has."""
+    """Cases of a group as arrays: [G, N] for what a node has, [G * R, V] for law rows, [G] for what a case has.
+
+    R is N, with a row of its own for each node, padding too; or the number of states where drafts are redrawn.
+    """
 
     candidates: Ints
     parents: Ints
@@ -89,6 +104,7 @@ class Tables:
     node_count: Ints
     target_logits: Singles
     target_probs: Singles
+    draft_probs: Singles | None
     temperature: Singles
     top_k: Ints
     top_p: Singles
@@ -96,24 +112,24 @@ class Tables:
 
     @classmethod
     def of(cls, group: Group) -> Tables:
-        """Return the tables of ``group``; padding has token 0 and arbitrary finite law rows of its own."""
-        size, nodes, vocab = len(group), group.nodes, group.vocab
+        """Return the tables of ``group``; padding has token 0 and arbitrary finite law rows."""
+        size, nodes, vocab, rows = len(group), group.nodes, group.vocab, group.rows
         candidates, parents = np.zeros((size, nodes), np.int64), np.full((size, nodes), -1, np.int64)
         first, sibling = np.full_like(parents, -1), np.full_like(parents, -1)
-        logits = np.empty((size, nodes, vocab), np.float32)
+        logits = np.empty((size, rows, vocab), np.float32)
         probs = np.empty_like(logits)
         for g, case in enumerate(group.cases):
             real = len(case.tree)
             candidates[g, :real] = case.tree.tokens
             parents[g, :real] = case.tree.parents
             first[g], sibling[g] = case.tree.links(nodes)
-            logits[g, :real], probs[g, :real] = case.logits, case.target_probs
-            if real < nodes:
-                z = stream("padding", group.name, case.name).normal(0.0, 2.0, (nodes - real, vocab))
-                logits[g, real:] = z
-                weights = np.exp(z - z.max(axis=1, keepdims=True))
-                probs[g, real:] = weights / weights.sum(axis=1, keepdims=True)
+            given = len(case.logits)
+            logits[g, :given], probs[g, :given] = case.logits, case.target_probs
+            if given < rows:
+                z = stream("padding", group.name, case.name).normal(0.0, 2.0, (rows - given, vocab))
+                logits[g, given:], probs[g, given:] = z, softmax(z)
         params = [case.params for case in group.cases]
+        drafts = [case.draft for case in group.cases if case.draft is not None]
         return cls(
             candidates=candidates,
             parents=parents,
@@ -122,6 +138,7 @@ class Tables:
             node_count=np.array([len(case.tree) for case in group.cases], np.int64),
             target_logits=logits.reshape(-1, vocab),
             target_probs=probs.reshape(-1, vocab),
+            draft_probs=np.concatenate(drafts) if drafts else None,
             temperature=np.array([p.temperature for p in params], np.float32),
             top_k=np.array([p.top_k if 0 < p.top_k < vocab else vocab for p in params], np.int64),
             top_p=np.array([p.top_p for p in params], np.float32),
@@ -184,10 +201,13 @@ class Plan:
         rng = stream("call", self.seed, self.suite, group.name, number)
         which = rng.permutation(np.repeat(np.arange(len(group)), self.rows_per_case))
         batch, nodes = len(which), group.nodes
-        rows = which[:, None] * nodes + np.arange(nodes)
+        candidates = tables.candidates[which]
+        rows = which[:, None] * group.rows + np.arange(nodes) % group.rows
+        if group.redrawn:
+            self._redraw(number, which, candidates, rows)
         first = group.cases[0]
         request = Request(
-            candidates=tables.candidates[which],
+            candidates=candidates,
             parents=tables.parents[which],
             node_count=tables.node_count[which],
             retrieve_index=np.arange(batch * nodes, dtype=np.int64).reshape(batch, nodes),
@@ -196,7 +216,7 @@ class Plan:
             depth_limit=first.depth_limit,
             target_logits=Gather(tables.target_logits, rows),
             target_probs=Gather(tables.target_probs, rows),
-            draft_probs=None,
+            draft_probs=None if tables.draft_probs is None else Gather(tables.draft_probs, rows),
             temperature=tables.temperature[which],
             top_k=tables.top_k[which],
             top_p=tables.top_p[which],
@@ -210,6 +230,17 @@ class Plan:
             positions=1 + number * batch + np.arange(batch, dtype=np.int64),
         )
         return request, which
+
+    def _redraw(self, number: int, which: Ints, candidates: Ints, rows: Ints) -> None:
+        """Draw the drafts of a call, case by case; writes tokens and law rows of the real nodes in place."""
+        group = self.group
+        rng = stream("drafts", self.seed, self.suite, group.name, number)
+        for g, case in enumerate(group.cases):
+            assert case.draft is not None
+            mine, real = np.flatnonzero(which == g), len(case.tree)
+            tokens, states = redraw(rng, case.tree, case.draft, len(mine), case.replacement)
+            candidates[mine, :real] = tokens
+            rows[mine, :real] = g * group.rows + states
 
     def requests(self, shard: Shard) -> Iterator[tuple[Request, Ints]]:
         """Yield the calls of a shard in order."""

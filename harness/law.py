@@ -88,7 +88,7 @@ class Law:
         np.subtract.at(ends, self.parent[1:], self.reach[1:])
         law = np.zeros(self.depth_limit + 1)
         np.add.at(law, self.depth + 1, ends)
-        return law
+        return np.maximum(law, 0.0)
 
     def children(self, prefix: Ints, token: Ints) -> Ints:
         """Index of the prefix that extends each ``prefix`` by ``token``; -1 where no token can follow that one.

@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from .counts import SequenceCounts
 from .groups import Plan, Shard
 from .protocol import ShardJob
@@ -59,23 +61,28 @@ class Sweep:
     def estimate(self) -> float | None:
         """Return the seconds that verify would take for all draws on one worker; None where it breaks.
 
-        From the median of the first calls of the first plan, whose draws are dropped; a row's time is taken to grow
-        with N * V.
+        From the median of the first calls of the smallest and of the largest group, whose draws are dropped; a row's
+        time is taken to grow linearly with N * V in between. A group that breaks here is broken.
         """
-        plan = self.plans[0]
-        worker = self._workers[0]
-        try:
-            worker.run(ShardJob(plan, Shard(0, min(TIMED_CALLS, plan.calls))))
-        except SamplerBroke:
-            worker.close()  # the same happens again in the run, and is reported there
+        sizes = [plan.group.nodes * plan.group.vocab for plan in self.plans]
+        ends = [self._row_seconds(self.plans[sizes.index(size)]) for size in (min(sizes), max(sizes))]
+        if None in ends:
             return None
-        row = statistics.median(worker.seconds) / (plan.rows_per_case * len(plan.group))
-        size = plan.group.nodes * plan.group.vocab
-        return sum(row * max(1.0, p.group.nodes * p.group.vocab / size) * p.n * len(p.group) for p in self.plans)
+        row_seconds = np.interp(sizes, [min(sizes), max(sizes)], np.array(ends, float))
+        return float(np.dot(row_seconds, [plan.n * len(plan.group) for plan in self.plans]))
+
+    def _row_seconds(self, plan: Plan) -> float | None:
+        """Return the median seconds a row in verify over the first calls of a plan."""
+        worker, run = self._workers[0], self._runs.setdefault(plan.group.name, GroupRun(plan))
+        worker.seconds.clear()
+        if self._counts(worker, run, Shard(0, min(TIMED_CALLS, plan.calls))) is None:
+            return None
+        return statistics.median(worker.seconds) / (plan.rows_per_case * len(plan.group))
 
     def run(self, shrink: int = 0) -> Iterator[GroupRun]:
         """Run the first n / 2^shrink draws of every plan; yield each group when it is done."""
-        self._runs = {plan.group.name: GroupRun(plan) for plan in self.plans}
+        for plan in self.plans:
+            self._runs.setdefault(plan.group.name, GroupRun(plan))
         left = {plan.group.name: len(plan.shards(shrink)) for plan in self.plans}
         jobs: queue.SimpleQueue[tuple[Plan, Shard]] = queue.SimpleQueue()
         done: queue.SimpleQueue[GroupRun | BaseException | None] = queue.SimpleQueue()
@@ -87,7 +94,7 @@ class Sweep:
             try:
                 while True:
                     plan, shard = jobs.get_nowait()
-                    self._shard(worker, plan, shard)
+                    self._shard(worker, self._runs[plan.group.name], shard)
                     with self._lock:
                         left[plan.group.name] -= 1
                         finished = left[plan.group.name] == 0
@@ -116,29 +123,36 @@ class Sweep:
         for worker in self._workers:
             worker.close()
 
-    def _shard(self, worker: Worker, plan: Plan, shard: Shard) -> None:
-        run = self._runs[plan.group.name]
+    def _shard(self, worker: Worker, run: GroupRun, shard: Shard) -> None:
+        """Run one shard and add its counts to its group's, unless the group or the sweep has ended."""
         if run.broken or run.skipped:
             return
         if self._end:
-            run.skipped = self._end
-            run.counts = []
+            run.skipped, run.counts = self._end, []
             return
         started = time.perf_counter()
+        counts = self._counts(worker, run, shard)
+        with self._lock:
+            run.seconds += time.perf_counter() - started
+            if counts and not run.broken and not run.skipped:
+                if run.counts:
+                    counts = [SequenceCounts.merge(pair) for pair in zip(run.counts, counts, strict=True)]
+                run.counts = counts
+
+    def _counts(self, worker: Worker, run: GroupRun, shard: Shard) -> list[SequenceCounts] | None:
+        """Return the counts of one shard; where the sampler breaks, say so in ``run``, end what must end, give None."""
         try:
-            counts = [part.unpack() for part in worker.run(ShardJob(plan, shard)).cases]
+            return [part.unpack() for part in worker.run(ShardJob(run.plan, shard)).cases]
         except SamplerBroke as error:
             with self._lock:
-                run.broken, run.counts = str(error), []
+                run.counts = []
+                if self._end:  # it broke while another worker's break ended the sweep
+                    run.skipped = self._end
+                    return None
+                run.broken = str(error)
                 self._crashes += error.how == "crash"
                 if error.how in ("hang", "fatal", "usage"):
                     self._end = f"the sampler was ended: {error}"
                 elif self._crashes >= self._limits.crashes:
                     self._end = f"the sampler was ended after {self._crashes} crashes"
-            return
-        with self._lock:
-            run.seconds += time.perf_counter() - started
-            if not run.broken and not run.skipped:
-                if run.counts:
-                    counts = [SequenceCounts.merge(pair) for pair in zip(run.counts, counts, strict=True)]
-                run.counts = counts
+            return None

@@ -138,9 +138,11 @@ class Tree:
         Raises
         ------
         ValueError
-            Where a node is linked twice, a link leaves the array, or padding stands before a real node.
+            Where a node is linked twice, a link leaves the array, padding stands before a real node, or lengths differ.
         """
         first, sibling = np.asarray(next_token, np.int64), np.asarray(next_sibling, np.int64)
+        if first.ndim != 1 or first.shape != sibling.shape or not len(first):
+            raise ValueError(f"links must be two rows of equal length, got {first.shape}, {sibling.shape}")
         parents = np.full(len(first), -1, np.int64)
         children: list[list[int]] = [[] for _ in first]
         seen, queue = {0}, [0]

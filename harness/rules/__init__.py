@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from ..errors import UsageError
 from .base import Rule
+from .block import BLOCK
+from .matching import GREEDY, SAMPLER_MATCH
 from .plain import PLAIN
+from .rejection import REJECTION, REJECTION_NO_REPLACEMENT, REJECTION_REPLACEMENT
 from .target_only import TARGET_ONLY
 
-__all__ = ["LATER", "RULES", "Rule", "rule"]
+__all__ = ["RULES", "Rule", "rule"]
 
-RULES: dict[str, Rule] = {r.name: r for r in (PLAIN, TARGET_ONLY)}
-
-LATER = ("greedy", "sampler-match", "rejection", "rejection-replacement", "rejection-no-replacement", "block")
-"""Rules of the contract that are not there yet."""
+RULES: dict[str, Rule] = {
+    rule.name: rule
+    for rule in (
+        PLAIN,
+        GREEDY,
+        TARGET_ONLY,
+        SAMPLER_MATCH,
+        REJECTION,
+        REJECTION_REPLACEMENT,
+        REJECTION_NO_REPLACEMENT,
+        BLOCK,
+    )
+}
 
 
 def rule(name: str) -> Rule:
     """Return the rule of this name, or raise a UsageError that lists those there are."""
     if name in RULES:
         return RULES[name]
-    known = ", ".join(RULES)
-    if name in LATER:
-        raise UsageError(f"rule {name!r} is not there yet; rules that are: {known}")
-    raise UsageError(f"no such rule: {name!r}; expected one of {known}")
+    raise UsageError(f"no such rule: {name!r}; expected one of {', '.join(RULES)}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..case import Case
+from ..draw import draw
 from ..law import Law, LawBuilder
 from ..request import Request
-from .base import Rule, Walked, draw
+from .base import Rule, Walked
 
 __all__ = ["PLAIN"]
 

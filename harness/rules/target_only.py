@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..case import Case
+from ..draw import draw
 from ..law import Law, LawBuilder
 from ..request import Request
-from .base import Rule, Walked, draw
+from .base import Rule, Walked
 
 __all__ = ["TARGET_ONLY", "acceptance"]
 

@@ -70,7 +70,14 @@ def load_kernel(
     compiler = compiler or find_compiler()
     wanted = tuple(constants)
     key = content_key(
-        [program_key(program, find_toolkit()), _translator_hash(), compiler.identity, *compiler.command, *flags, *wanted]
+        [
+            program_key(program, find_toolkit()),
+            _translator_hash(),
+            compiler.identity,
+            *compiler.command,
+            *flags,
+            *wanted,
+        ]
     )
     path = cache_folder("kernels") / f"{key}.json"
     loaded = _from_cache(path)

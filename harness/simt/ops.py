@@ -275,7 +275,9 @@ def _mov(code: Operands, i: Instruction) -> str:
     width = SIZE[i.type] * 8 // len(vector.items)
     whole, part = CTYPE[i.type], f"u{width}"
     if vector is source:
-        read = (f"({whole})({whole}){code.read(item, part, i.line)} << {width * n}" for n, item in enumerate(vector.items))
+        read = (
+            f"({whole})({whole}){code.read(item, part, i.line)} << {width * n}" for n, item in enumerate(vector.items)
+        )
         return code.write(target, i.type, " | ".join(f"({item})" for item in read), i.line)
     writes = (
         code.write(item, part, f"({CTYPE[part]})(t >> {width * n})", i.line) for n, item in enumerate(vector.items)

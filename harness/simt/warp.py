@@ -88,7 +88,11 @@ def _require_full(code: Operands, mask: Operand, index: int, i: Instruction) -> 
 def _gather(code: Operands, mask: Operand, index: int, i: Instruction) -> str:
     """Keep in ``m`` the lanes that share the first one's mask; wait unless all living lanes of that mask are here."""
     read = code.read(mask, "u32", i.line)
-    same = "" if isinstance(mask, Immediate) else f" {{ const u32 c = m; m = 0; LANES(c) if ({read} == mask) m |= 1u << l; }}"
+    same = (
+        ""
+        if isinstance(mask, Immediate)
+        else f" {{ const u32 c = m; m = 0; LANES(c) if ({read} == mask) m |= 1u << l; }}"
+    )
     return (
         f"u32 mask = 0, need; {SOME_LANES} {{ mask = {read}; break; }} need = mask & W->alive; "
         f"m = lanes_at(W, {index});{same} "

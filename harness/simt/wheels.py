@@ -81,7 +81,9 @@ class Pin:
             return self.wheels[machine]
         except KeyError:
             known = ", ".join(sorted(self.wheels))
-            raise Unavailable(f"{self.name} {self.version} has no pinned wheel for {machine} (only for {known})") from None
+            raise Unavailable(
+                f"{self.name} {self.version} has no pinned wheel for {machine} (only for {known})"
+            ) from None
 
     @property
     def requirement(self) -> str:

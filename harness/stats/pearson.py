@@ -45,7 +45,7 @@ def pearson(law: Law, sequences: SequenceCounts, pooled_at: float = POOLED_AT) -
     observed = _observed(law, sequences, prefix, token)
     rest = n * float(probability[~alone].sum())
     pool = n - int(observed.sum())
-    if rest >= pooled_at or not len(expected):
+    if rest >= max(pooled_at, np.finfo(np.float64).tiny) or not len(expected):
         expected, observed = np.append(expected, rest), np.append(observed, pool)
     else:
         rarest = int(np.argmin(expected))

@@ -52,7 +52,7 @@ class _Groups:
     """Tokens of P prefixes in C groups of nearly equal probability: all alone, or in bins of log p if V is large.
 
     ``mass`` is a group's probability, ``log`` its mean log p and ``top`` the probability of its likeliest token, all
-    float64 [P, C] and 0 for an empty group.
+    float64 [P, C]; of an empty group mass and top are 0, and log is that of the prefix's likeliest token.
     """
 
     mass: Floats
@@ -60,10 +60,10 @@ class _Groups:
     top: Floats
 
     @classmethod
-    def of(cls, rows: Floats) -> _Groups:
-        """Group the positive entries of rows, float64 [P, V]."""
+    def of(cls, rows: Floats, likeliest: Floats) -> _Groups:
+        """Group the positive entries of rows, float64 [P, V]; ``likeliest`` is each prefix's greatest p, [P]."""
         if rows.shape[1] <= 2 * BINS:
-            return cls(rows, np.log(np.where(rows > 0.0, rows, 1.0)), rows)
+            return cls(rows, np.log(np.where(rows > 0.0, rows, likeliest[:, None])), rows)
         at, token = np.nonzero(rows)
         mass = rows[at, token]
         logs = np.log(mass)
@@ -72,7 +72,8 @@ class _Groups:
         code = at * BINS + np.minimum(((logs - lowest) / width).astype(np.int64), BINS - 1)
         size = len(rows) * BINS
         masses = np.bincount(code, weights=mass, minlength=size).astype(np.float64)
-        means = np.bincount(code, weights=mass * logs, minlength=size) / np.where(masses > 0.0, masses, 1.0)
+        means = np.repeat(np.log(likeliest), BINS)
+        np.divide(np.bincount(code, weights=mass * logs, minlength=size), masses, out=means, where=masses > 0.0)
         top = np.zeros(size)
         np.maximum.at(top, code, mass)
         return cls(masses.reshape(-1, BINS), means.reshape(-1, BINS), top.reshape(-1, BINS))
@@ -91,6 +92,7 @@ class _Plan:
     depth: Ints  # [P]
     parent: Ints  # [P], index among the P; -1 for the root
     log_step: Floats  # [P], log probability of the prefix's last token
+    peak: Floats  # [P], log probability of the prefix's likeliest next token
     kept: _Groups  # cells that stand alone
     tail: _Groups  # cells that are pooled
     noncentrality: float
@@ -101,7 +103,9 @@ class _Plan:
         prefix = np.flatnonzero(n * law.reach >= LEAST_EXPECTED)
         reach, rows = law.reach[prefix], law.rows[prefix]
         alone = (n * reach)[:, None] * rows >= LEAST_EXPECTED
-        kept, tail = _Groups.of(np.where(alone, rows, 0.0)), _Groups.of(np.where(alone, 0.0, rows))
+        likeliest = rows.max(axis=1)
+        kept = _Groups.of(np.where(alone, rows, 0.0), likeliest)
+        tail = _Groups.of(np.where(alone, 0.0, rows), likeliest)
         links = alone.sum(axis=1) - (tail.mass.sum(axis=1) <= 0.0)
         df = int(np.maximum(links, 0).sum())
         if not df:
@@ -119,6 +123,7 @@ class _Plan:
             law.depth[prefix],
             np.where(prefix > 0, position[law.parent[prefix]], -1),
             np.log(step),
+            np.log(likeliest),
             kept,
             tail,
             _needed_noncentrality(df, 0.5 * WITHIN_CASE["chi-square"] * alpha, power),
@@ -145,11 +150,13 @@ class _Plan:
     def sees(self, log_error: float) -> bool:
         """Whether T * exp(log_error) is seen with the power asked for."""
         slope = math.expm1(-log_error)  # p becomes p * exp(slope * log p), normalised
-        kept, tail = np.exp(slope * self.kept.log), np.exp(slope * self.tail.log)
+        peak = self.peak[:, None]  # taken out, so that nothing overflows at the coldest temperatures
+        kept, tail = np.exp(slope * (self.kept.log - peak)), np.exp(slope * (self.tail.log - peak))
         pooled = (self.tail.mass * tail).sum(axis=1)
         total = (self.kept.mass * kept).sum(axis=1) + pooled
         ratio = kept / total[:, None]
-        change = np.where(self.parent >= 0, slope * self.log_step - np.log(total)[self.parent], 0.0)
+        log_total = np.log(total) + slope * self.peak
+        change = np.where(self.parent >= 0, slope * self.log_step - log_total[self.parent], 0.0)
         for depth in range(1, int(self.depth.max()) + 1):
             here = self.depth == depth
             change[here] += change[self.parent[here]]

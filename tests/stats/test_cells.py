@@ -88,7 +88,7 @@ def exact_tails(k, n, p):
 
 
 @pytest.mark.parametrize("p", [1e-12, 1e-3, 0.3, 0.5, 0.97, 1 - 1e-9])
-@pytest.mark.parametrize("n", [1, 7, 60])
+@pytest.mark.parametrize("n", [1, 7, 30])
 def test_tails_agree_with_rational_arithmetic(n, p):
     for k in range(n + 1):
         lower, upper = exact_tails(k, n, p)

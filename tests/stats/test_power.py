@@ -74,13 +74,13 @@ def test_worst_move_agrees_with_brute_force(seed, n):
         assert got.mass == pytest.approx(want, rel=0.03)
 
 
-def power(wrong, law, n, alpha, runs, name):
+def power(wrong, law, n, alpha, runs, name, conditional=False):
     """Share of runs that L0-L2 reject, each at its own share of alpha."""
     sample, rng = sampler(wrong), stream(name)
     seen = 0
     for _ in range(runs):
         counts = prefix_counts(law, sample(n, rng))
-        layers = (support(counts), cells(law, counts), chi_square(law, counts, rng))
+        layers = (support(counts), cells(law, counts, conditional=conditional), chi_square(law, counts, rng))
         seen += any(layer.p_value <= alpha * layer.share for layer in layers if layer.share < 1) or bool(counts.strays)
     return seen / runs
 
@@ -107,6 +107,15 @@ def test_declared_move_is_seen(name, n, alpha):
     assert at_least(power(moved(law, move), law, n, alpha, runs, f"move {name}"), runs, 0.88)
     less = power(moved(law, move, 0.8), law, n, alpha, runs, f"less {name}")
     assert less * runs <= stats.binom.isf(SURE, runs, 0.8)
+
+
+def test_declared_bias_is_seen_given_the_prefix():
+    """Rule None: cells are tested given how often their prefix occurred."""
+    law, n, alpha, runs = null("B"), 20_000, 1e-8, 250
+    move = worst_move(law, n, alpha, conditional=True)
+    assert at_least(power(moved(law, move), law, n, alpha, runs, "given move", True), runs, 0.88)
+    error = least_temperature_error(law, n, alpha, 0.9, conditional=True)
+    assert at_least(power(tilted(law, error), law, n, alpha, runs, "given temperature", True), runs, 0.87)
 
 
 @pytest.mark.parametrize(("name", "n", "alpha"), [("A", 50_000, 1e-8), ("B", 20_000, 1e-8)])
@@ -151,7 +160,7 @@ def test_flat_rows_have_no_temperature():
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_more_draws_or_more_alpha_see_less(seed):
     law = random_law(np.random.default_rng(seed))
     base = min_detectable(law, 20_000, 1e-8)
@@ -166,7 +175,8 @@ def test_more_draws_or_more_alpha_see_less(seed):
 @settings(max_examples=50, deadline=None)
 def test_values_are_rates_or_none(seed, n, conditional):
     law = random_law(np.random.default_rng(seed))
-    found = min_detectable(law, n, 1e-7, conditional=conditional)
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        found = min_detectable(law, n, 1e-7, conditional=conditional)
     for key in ("move", "leak"):
         assert found[key] is None or 0 < found[key] <= 1
     assert found["temperature"] is None or 0 < found["temperature"] < np.inf
@@ -180,20 +190,17 @@ def test_quick_enough_for_planning():
     assert time.process_time() - started < 1.0
 
 
-# Samples (thousands) for 90 % power at 1e-6, statistics.md section 2. Those figures hold a layer of known bugs, which
-# carries temperature; without it L1 and L2 are given a quarter more draws.
+# Samples (thousands) for 90 % power at 1e-6, measured for the whole gate. Those for a temperature error rest on the
+# layer of known bugs and are no figures for L0-L2, which get what the planner asks for instead.
 FIGURES = {
     ("A", "move"): 39,
     ("A", "leak"): 8,
-    ("A", "temp"): 52,
     ("A", "swap"): 22,
     ("B", "move"): 76,
     ("B", "leak"): 21,
-    ("B", "temp"): 53,
     ("B", "swap"): 55,
     ("C", "move"): 21,
     ("C", "leak"): 5,
-    ("C", "temp"): 38,
     ("C", "swap"): 199,
 }
 
@@ -202,6 +209,18 @@ FIGURES = {
 @pytest.mark.parametrize(("name", "bias"), FIGURES)
 def test_samples_for_ninety_percent_power(name, bias):
     runs = 100 if name == "C" else 300
-    slack = 1.6 if bias == "temp" else 1.15
-    n = int(1000 * FIGURES[name, bias] * slack)
+    n = int(1000 * FIGURES[name, bias] * 1.15)
     assert at_least(power(biased(name, bias), null(name), n, 1e-6, runs, f"figure {name} {bias}"), runs, 0.9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["A", "B", "C"])
+def test_planned_samples_see_a_temperature_two_percent_off(name):
+    law = null(name)
+    least, enough = 1000, 10**7
+    while enough > 1.02 * least:
+        n = int(np.sqrt(least * enough))
+        error = least_temperature_error(law, n, 1e-6, 0.9)
+        least, enough = (n, enough) if error is None or error > 0.02 else (least, n)
+    runs = 60 if name == "C" else 300
+    assert at_least(power(biased(name, "temp"), law, enough, 1e-6, runs, f"planned temperature {name}"), runs, 0.87)

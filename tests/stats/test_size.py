@@ -42,15 +42,15 @@ def check(found, levels):
         assert np.all(alarms <= allowed), f"at {level}: {alarms} alarms in {runs} runs, {allowed:.0f} allowed"
 
 
-@pytest.mark.parametrize("n", [3, 2000])
-def test_one_step_law(n):
-    check(p_values("A", n, 4000), [0.1, 1e-2, 1e-3])
+@pytest.mark.parametrize(("n", "runs"), [(3, 2000), (2000, 4000)])
+def test_one_step_law(n, runs):
+    check(p_values("A", n, runs), [0.1, 1e-2, 1e-3])
 
 
 @pytest.mark.parametrize("conditional", [False, True])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_irregular_tree(seed, conditional):
-    check(p_values(seed, 400, 1200, conditional), [0.1, 1e-2])
+    check(p_values(seed, 400, 800, conditional), [0.1, 1e-2])
 
 
 def test_chi_square_uses_its_level_in_full():

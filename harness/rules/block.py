@@ -1,0 +1,127 @@
+"""Rule block: block verification of a chain (arXiv 2403.10444, algorithm 2).
+
+With drafts x_1..x_g, r_0 = 1 and r_i = min(1, r_{i-1} p(x_i) / q(x_i)); h_i = W_i / (W_i + 1 - r_i), where W_i is the
+sum over the next token of relu(r_i p - q), and h_g = r_g. The last i whose coin is below h_i is accepted, and the token
+after it drawn from norm(relu(r_i p - q)), from p where all were accepted. Lossless, and accepts no less than token by
+token.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..case import Case
+from ..draw import draw
+from ..law import Law, LawBuilder
+from ..redraw import next_state
+from ..request import Request
+from .base import Rule, Walked
+from .rejection import MOST_ENTRIES, draft_rows
+
+__all__ = ["BLOCK"]
+
+Floats = NDArray[np.float64]
+
+
+def _hold(r: Floats, surplus: Floats) -> Floats:
+    """Return h = W / (W + 1 - r): where r = 1 and W = 0 nothing is left to give and the draft is held."""
+    total = surplus + 1.0 - r
+    return np.where(total > 0.0, surplus / np.where(total > 0.0, total, 1.0), 1.0)
+
+
+def law(case: Case) -> Law:
+    """Return the exact law of ``case``, over draft draws as well as coins.
+
+    Prefix s of i drafts is emitted and continued where at least i drafts are accepted, that is unless the coin of i and
+    of all later ones fail: reach = Q(s) (1 - (1 - h_i) E[product over j > i of (1 - h_j)]).
+
+    Raises
+    ------
+    ValueError
+        Where the prefixes that the drafts can lead to are too many to enumerate.
+    """
+    target, draft = case.law_rows, case.draft_rows
+    states, vocab = target.shape
+    chain = case.tree.order
+    last = min(len(chain), case.depth_limit) - 1
+    parents, tokens, depths, state_of, drawn, ratio = [-1], [-1], [0], [0], [1.0], [1.0]
+    start = 0
+    for depth in range(1, last + 1):
+        stop = len(parents)
+        for index in range(start, stop):
+            p, q = target[state_of[index]], draft[state_of[index]]
+            for token in np.flatnonzero(q):
+                parents.append(index)
+                tokens.append(int(token))
+                depths.append(depth)
+                state_of.append(next_state(state_of[index], int(token), states))
+                drawn.append(drawn[index] * float(q[token]))
+                ratio.append(min(1.0, ratio[index] * float(p[token]) / float(q[token])))
+            if len(parents) * vocab > MOST_ENTRIES:
+                raise ValueError(
+                    f"case {case.name}: the drafts lead to more than {MOST_ENTRIES // vocab} prefixes of V = {vocab}; "
+                    "give the draft law fewer tokens, or the chain less length"
+                )
+        start = stop
+    r = np.array(ratio)
+    surplus = np.array([np.maximum(r[i] * target[s] - draft[s], 0.0).sum() for i, s in enumerate(state_of)])
+    depth_of = np.array(depths)
+    hold = np.where(depth_of == last, r, _hold(r, surplus))
+    lost = (depth_of == last).astype(float)  # E[product over later drafts of (1 - h)], given the drafts so far
+    for index in range(len(parents) - 1, 0, -1):
+        parent = parents[index]
+        lost[parent] += drawn[index] / drawn[parent] * (1.0 - hold[index]) * lost[index]
+    builder = LawBuilder(case.depth_limit)
+    index_of: dict[int, int] = {}
+    for index, parent in enumerate(parents):
+        reach = 1.0 if index == 0 else drawn[index] * (1.0 - (1.0 - hold[index]) * lost[index])
+        if reach > 0.0 and (index == 0 or parent in index_of):
+            index_of[index] = builder.add(
+                index_of.get(parent, -1), tokens[index], chain[depths[index]], float(reach), target[state_of[index]]
+            )
+    return builder.build()
+
+
+def walk(request: Request) -> Walked:
+    """Walk every chain; the coin of draft i's node decides whether the block up to i is accepted."""
+    batch = np.arange(request.batch)
+    tokens = np.full((request.batch, request.depth_limit), -1, np.int64)
+    nodes = np.full_like(tokens, -1)
+    nodes[:, 0] = 0
+    path = np.full((request.batch, request.depth_limit), -1, np.int64)
+    path[:, 0] = 0
+    r = np.ones(request.batch)
+    p, q = draft_rows(request, batch, np.zeros(request.batch, np.int64))
+    accepted = np.zeros(request.batch, np.int64)
+    rest = np.maximum(p - q, 0.0)
+    live = batch
+    for step in range(1, request.depth_limit + 1):
+        at = path[live, step - 1]
+        node = request.retrieve_next_token[live, at] if step < request.depth_limit else np.full(len(live), -1)
+        ends = node < 0  # the draft before was the last one: its whole law may follow
+        if step > 1:
+            hold = np.where(ends, r[live], _hold(r[live], np.maximum(r[live, None] * p[live] - q[live], 0).sum(axis=1)))
+            held = request.coins[live, at] < hold
+        else:
+            held = np.ones(len(live), bool)
+        rows = live[held]
+        accepted[rows] = step - 1
+        weights = np.where(ends[held, None], p[rows], np.maximum(r[rows, None] * p[rows] - q[rows], 0.0))
+        rest[rows] = weights
+        live, node = live[~ends], node[~ends]
+        if not len(live):
+            break
+        token = request.candidates[live, node]
+        r[live] = np.minimum(1.0, r[live] * p[live, token] / q[live, token])
+        path[live, step] = node
+        p[live], q[live] = draft_rows(request, live, node)
+    for step in range(1, request.depth_limit):
+        rows = batch[accepted >= step]
+        tokens[rows, step - 1] = request.candidates[rows, path[rows, step]]
+        nodes[rows, step] = path[rows, step]
+    tokens[batch, accepted] = draw(rest, request.final_coins)
+    return Walked(tokens, accepted + 1, nodes)
+
+
+BLOCK = Rule("block", law, walk)

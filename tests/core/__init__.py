@@ -1,0 +1,1 @@
+"""Tests of trees, filters, laws, rules, counts, requests, groups and results."""

@@ -1,0 +1,1 @@
+"""Tests of running CUDA kernels on the CPU."""
