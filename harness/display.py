@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 from pathlib import Path
 
 from rich.console import Console
@@ -10,17 +13,32 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from .results import Results
 from .sweep import GroupRun
 
-__all__ = ["Display"]
+__all__ = ["Display", "stdout"]
 
 PLAIN_WIDTH = 120
+
+
+class _Console(Console):
+    """A console that lets a run go on when nobody reads its output any more (``| head``)."""
+
+    def on_broken_pipe(self) -> None:
+        """Print nothing from now on; rich would exit with code 1, which here means bias."""
+        self.quiet = True
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def stdout() -> Console:
+    """Return the console of stdout: as wide as the terminal, of a fixed width elsewhere, and no markup in texts."""
+    console = _Console(highlight=False, markup=False, emoji=False)
+    return console if console.is_terminal else _Console(highlight=False, markup=False, emoji=False, width=PLAIN_WIDTH)
 
 
 class Display:
     """Shows progress and verdict; colours and bars on a terminal only, NO_COLOR obeyed."""
 
     def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
-        console = Console(highlight=False, soft_wrap=True)
-        self._console = console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH, soft_wrap=True)
+        self._console = stdout()
         self._quiet = quiet
         self._verbose = verbose
         self._bar: Progress | None = None
@@ -33,16 +51,26 @@ class Display:
         if self._console.is_terminal:
             self._move(sampler, done, groups)
         elif run is not None:
+            from reports import printable
+
             outcome = run.broken or run.skipped or f"{run.seconds:.1f} s"
-            self._console.print(f"{sampler}: {done}/{groups} {run.plan.group.name}: {outcome}")
+            line = f"{sampler}: {done}/{groups} {run.plan.group.name}: {outcome}"
+            self._console.print(printable(line), soft_wrap=True)
 
     def _move(self, sampler: str, done: int, groups: int) -> None:
+        from reports import printable
+
         if self._bar is None:
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+            columns = (
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+            )
             self._bar = Progress(*columns, console=self._console, transient=True)
             self._bar.start()
         if sampler not in self._tasks:
-            self._tasks[sampler] = self._bar.add_task(sampler, total=groups)
+            self._tasks[sampler] = self._bar.add_task(printable(sampler), total=groups)
         self._bar.update(self._tasks[sampler], completed=done)
 
     def close(self) -> None:
@@ -53,11 +81,11 @@ class Display:
 
     def verdict(self, results: Results, out: Path) -> None:
         """Print the table, the verdict and where the report is."""
-        from reports import table
+        from reports import headline, printable, table
 
         self.close()
         if self._quiet:
-            self._console.print(results.verdict)
+            self._console.print(headline(results), soft_wrap=True)
             return
         table(results, self._console, verbose=self._verbose)
-        self._console.print(f"results: {out / 'results.json'}")
+        self._console.print(printable(f"results: {out / 'results.json'}"), soft_wrap=True)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+import struct
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -10,7 +15,95 @@ import numpy as np
 from .counts import SequenceCounts
 from .groups import Plan, Shard
 
-__all__ = ["Beat", "CaseCounts", "Failed", "Ready", "Reply", "ShardDone", "ShardJob", "decode", "encode"]
+__all__ = [
+    "Beat",
+    "CaseCounts",
+    "Channel",
+    "Failed",
+    "Garbled",
+    "Ready",
+    "Reply",
+    "ShardDone",
+    "ShardJob",
+    "decode",
+    "encode",
+]
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+_HEADER = struct.Struct("<4sI")
+_MAGIC = b"\xfach1"
+_MOST_BYTES = 1 << 30
+_PIECE = 1 << 20
+_LOOK_EVERY = 0.25
+"""Seconds between two looks at whether the other side lives, while nothing comes."""
+
+
+class Garbled(Exception):
+    """What came over the channel is no message of this protocol: the sampler wrote to it."""
+
+
+class Channel:
+    """Whole messages over a socket, each within a time limit.
+
+    ``alive`` says whether the other process lives: where the sampler has forked, the socket stays open after its death.
+    """
+
+    def __init__(self, end: socket.socket, alive: Callable[[], bool] = lambda: True) -> None:
+        self._socket = end
+        self._alive = alive
+
+    def send(self, data: bytes, limit: float = float("inf")) -> None:
+        """Send one message; TimeoutError where the other side does not take it in ``limit`` seconds, else OSError."""
+        deadline = time.monotonic() + limit
+        view = memoryview(_HEADER.pack(_MAGIC, len(data)) + data)
+        while view:
+            view = view[self._attempt(self._socket.send, view[:_PIECE], deadline) :]
+
+    def receive(self, limit: float = float("inf")) -> bytes:
+        """Return the next message.
+
+        Raises
+        ------
+        TimeoutError
+            It has not come whole within ``limit`` seconds.
+        EOFError
+            The other side has closed the channel, or died.
+        Garbled
+            What came is no message.
+        """
+        deadline = time.monotonic() + limit
+        magic, size = _HEADER.unpack(self._read(_HEADER.size, deadline))
+        if magic != _MAGIC or size > _MOST_BYTES:
+            raise Garbled("what came is no message")
+        return self._read(size, deadline)
+
+    def close(self) -> None:
+        """Close this end."""
+        self._socket.close()
+
+    def _read(self, size: int, deadline: float) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            part = self._attempt(self._socket.recv, min(size - len(data), _PIECE), deadline)
+            if not part:
+                raise EOFError
+            data += part
+        return bytes(data)
+
+    def _attempt(self, step: Callable[[A], T], argument: A, deadline: float) -> T:
+        """Return ``step(argument)`` as soon as the socket lets it."""
+        while True:
+            alive = self._alive()  # looked at before the step: what a dead process has sent is still there to be read
+            self._socket.settimeout(max(1e-6, min(_LOOK_EVERY, deadline - time.monotonic())))
+            try:
+                return step(argument)
+            except TimeoutError:
+                if not alive:
+                    raise EOFError from None
+                if time.monotonic() >= deadline:
+                    raise
 
 
 @dataclass(frozen=True)
@@ -46,9 +139,15 @@ class CaseCounts(msgspec.Struct):
         return cls(counts.tokens.shape[1], counts.tokens.tobytes(), counts.counts.tobytes())
 
     def unpack(self) -> SequenceCounts:
-        """Return the counts."""
-        tokens = np.frombuffer(self.tokens, np.int64).reshape(-1, self.width)
-        return SequenceCounts(tokens, np.frombuffer(self.counts, np.int64))
+        """Return the counts; Garbled where the arrays do not fit together."""
+        try:
+            tokens = np.frombuffer(self.tokens, np.int64).reshape(-1, self.width)
+            counts = np.frombuffer(self.counts, np.int64)
+        except ValueError as error:
+            raise Garbled(str(error)) from None
+        if len(tokens) != len(counts):
+            raise Garbled(f"{len(tokens)} sequences, {len(counts)} counts")
+        return SequenceCounts(tokens, counts)
 
 
 class ShardDone(msgspec.Struct, tag=True):
@@ -78,5 +177,8 @@ def encode(reply: Reply) -> bytes:
 
 
 def decode(data: bytes) -> Reply:
-    """Return the reply of these bytes; msgspec.DecodeError where they are none."""
-    return _decoder.decode(data)
+    """Return the reply of these bytes; Garbled where they are none."""
+    try:
+        return _decoder.decode(data)
+    except msgspec.DecodeError as error:
+        raise Garbled(str(error)) from None

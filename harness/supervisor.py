@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import math
 import os
 import pickle
 import signal
+import socket
 import statistics
 import subprocess
 import sys
 import threading
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from multiprocessing import Pipe
 from pathlib import Path
 from typing import IO
 
-import msgspec
-
-from .protocol import Beat, Failed, Ready, Reply, ShardDone, ShardJob, decode
+from .counts import SequenceCounts
+from .errors import UsageError
+from .protocol import Beat, Channel, Failed, Garbled, Ready, Reply, ShardDone, ShardJob, decode
 
 __all__ = ["Limits", "SamplerBroke", "Worker"]
 
 _ROOT = Path(__file__).resolve().parent.parent
 _BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from harness.worker import main; main(*map(eval, sys.argv[2:]))"
 _LAST_WORDS = 2000
+_PIPE_BYTES = 1 << 20
+_GUARD = ["/bin/sh", "-c", "read line; kill -9 0"]
+"""Run in the worker's process group: its input ends when the gate dies, however, and then the group ends too."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +51,23 @@ class Limits:
     @classmethod
     def from_environment(cls) -> Limits:
         """Return the defaults, the two time limits shortened by CHITREE_FIRST_CALL_LIMIT and CHITREE_CALL_LIMIT."""
-        first = float(os.environ.get("CHITREE_FIRST_CALL_LIMIT", cls.first_call))
-        return cls(first_call=first, call=float(os.environ.get("CHITREE_CALL_LIMIT", cls.call)))
+        return cls(
+            first_call=_seconds("CHITREE_FIRST_CALL_LIMIT", cls.first_call),
+            call=_seconds("CHITREE_CALL_LIMIT", cls.call),
+        )
+
+
+def _seconds(variable: str, default: float) -> float:
+    text = os.environ.get(variable, "")
+    if not text:
+        return default
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0.0 < seconds < math.inf:
+        raise UsageError(f"{variable} must be a number of seconds above 0, got {text!r}")
+    return seconds
 
 
 class SamplerBroke(Exception):
@@ -76,102 +97,158 @@ class Worker:
     claims: dict[str, object] = field(default_factory=dict)
     """The fields of the sampler's claims, once it has been imported."""
     _process: subprocess.Popen[bytes] | None = None
+    _guard: subprocess.Popen[bytes] | None = None
     _words: deque[bytes] = field(default_factory=deque)
+    _ended: bool = False
 
     def start(self) -> None:
         """Start the process and wait until the sampler is imported; raises SamplerBroke."""
         if self._process is not None:
             return
-        self._connection, theirs = Pipe()
+        if self._ended:
+            raise SamplerBroke("fatal", "the run has ended")
+        ours, theirs = socket.socketpair()
         threads = str(self.threads)
         environment = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads)
         arguments = [str(_ROOT), str(theirs.fileno()), repr(self.sampler), str(self.limits.memory)]
-        self._process = subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-P", "-c", _BOOT, *arguments],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
+            process_group=0,
             env={**environment, "CHITREE_THREADS": threads, **os.environ},
         )
         theirs.close()
+        self._process = process
+        self._channel = Channel(ours, lambda: process.poll() is None)
+        with contextlib.suppress(OSError):  # it has died already
+            self._guard = subprocess.Popen(
+                _GUARD,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                process_group=process.pid,
+            )
         self._words = deque(maxlen=8)
-        assert self._process.stdout is not None
-        self._drain = threading.Thread(target=_drain, args=(self._process.stdout, self._words), daemon=True)
+        assert process.stdout is not None
+        self._drain = threading.Thread(target=_drain, args=(process.stdout, self._words), daemon=True)
         self._drain.start()
+        if self._ended:  # meanwhile, by another thread
+            self.close()
+            raise SamplerBroke("fatal", "the run has ended")
         ready = self._receive(self.limits.first_call, "import")
-        if isinstance(ready, Ready):
-            self.claims = ready.claims
-        elif isinstance(ready, Failed):
+        if isinstance(ready, Failed):
             self.close()
             raise SamplerBroke("usage" if ready.usage else "fatal", ready.message)
+        if not isinstance(ready, Ready):
+            raise self._garbled("import")
+        self.claims = ready.claims
 
-    def run(self, job: ShardJob) -> ShardDone:
-        """Run one shard; raises SamplerBroke, after which the next job starts a fresh process if this one died."""
+    def run(self, job: ShardJob) -> list[SequenceCounts]:
+        """Run one shard and return the counts of each case of its group.
+
+        Raises SamplerBroke, after which the next job starts a fresh process if this one died.
+        """
         self.start()
-        try:
-            self._connection.send_bytes(pickle.dumps(job, pickle.HIGHEST_PROTOCOL))
-        except OSError:
-            self._died("before the call")
-        number, limit, own = job.shard.start, self.limits.first_call, []
+        group, shard = job.plan.group, job.shard
+        during = f"call {shard.start} of group {group.name}"
+        with self._watched(self.limits.first_call, during):
+            self._channel.send(pickle.dumps(job, pickle.HIGHEST_PROTOCOL), self.limits.first_call)
+        limit, own = self.limits.first_call, []
         while True:
-            reply = self._receive(limit, f"call {number} of group {job.plan.group.name}")
+            reply = self._receive(limit, during)
             if isinstance(reply, Beat):
                 own.append(reply.seconds)
                 self.seconds.append(reply.seconds)
-                number += 1
+                during = f"call {min(shard.start + len(own), shard.stop - 1)} of group {group.name}"
                 limit = max(self.limits.call, self.limits.factor * statistics.median(own))
             elif isinstance(reply, ShardDone):
-                return reply
+                with self._watched(limit, during):
+                    counts = [part.unpack() for part in reply.cases]
+                if [part.n for part in counts] != [job.plan.rows_per_case * (shard.stop - shard.start)] * len(group):
+                    raise self._garbled(during)
+                return counts
             elif isinstance(reply, Failed):
                 raise SamplerBroke("fatal" if reply.fatal else "raised", reply.message)
+            else:
+                raise self._garbled(during)
 
     def close(self) -> None:
         """End the process and everything that it started."""
-        if self._process is None:
+        process, self._process = self._process, None
+        if process is None:
             return
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        self._connection.close()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if self._guard is not None:
+            assert self._guard.stdin is not None
+            self._guard.stdin.close()
+            self._guard.wait()
+            self._guard = None
+        self._channel.close()
         self._drain.join(timeout=1.0)
-        self._process = None
+
+    def end(self) -> None:
+        """Close, and start no process any more."""
+        self._ended = True
+        self.close()
 
     def _receive(self, limit: float, during: str) -> Reply:
-        try:
-            if not self._connection.poll(limit):
-                self.close()
-                raise SamplerBroke("hang", f"{during} did not return within {limit:.0f} s")
-            return decode(self._connection.recv_bytes())
-        except (EOFError, OSError):
-            self._died(during)
-        except msgspec.DecodeError:
-            self.close()
-            raise SamplerBroke("crash", f"{during}: the worker's reply is garbled") from None
+        with self._watched(limit, during):
+            return decode(self._channel.receive(limit))
         raise AssertionError
 
-    def _died(self, during: str) -> None:
-        assert self._process is not None
+    @contextlib.contextmanager
+    def _watched(self, limit: float, during: str) -> Iterator[None]:
+        """Turn what can go wrong between the two processes into SamplerBroke."""
+        try:
+            yield
+        except TimeoutError:
+            self.close()
+            raise SamplerBroke("hang", f"{during} did not return within {limit:g} s") from None
+        except (EOFError, OSError):
+            raise self._died(during) from None
+        except Garbled:
+            raise self._garbled(during) from None
+
+    def _garbled(self, during: str) -> SamplerBroke:
+        self.close()
+        return SamplerBroke("crash", f"{during}: the worker's reply is garbled; did the sampler write to its socket?")
+
+    def _died(self, during: str) -> SamplerBroke:
+        if self._process is None:
+            return SamplerBroke("fatal", "the run has ended")
         try:
             code = self._process.wait(timeout=5.0)
         except subprocess.TimeoutExpired:
-            code = None  # the connection was closed, the process lives on
+            code = None  # the socket was closed, the process lives on
         self.close()
         if code is None:
             how = "closed its connection"
         elif code < 0:
-            how = f"was killed by {signal.Signals(-code).name}"
+            how = f"was killed by {_signal(-code)}"
         else:
             how = f"exited with code {code} without a reply"
         words = " ".join(b"".join(self._words)[-_LAST_WORDS:].decode(errors="replace").split())
-        raise SamplerBroke(
+        return SamplerBroke(
             "crash", f"{during}: the worker {how}" + (f"; it last said: {words[-300:]}" if words else "")
         )
 
 
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"signal {number}"
+
+
 def _drain(stream: IO[bytes], words: deque[bytes]) -> None:
     """Read what a sampler prints and keep the end of it; a sampler that prints without end is not slowed by us."""
+    with contextlib.suppress(OSError, AttributeError):  # a longer pipe, where there is such a thing
+        fcntl.fcntl(stream.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     with stream:
-        while data := os.read(stream.fileno(), 1 << 16):
+        while data := os.read(stream.fileno(), _PIPE_BYTES):
             words.append(data[-_LAST_WORDS:])

@@ -40,7 +40,9 @@ class Sweep:
     """Runs one sampler over plans with ``workers`` processes that share ``threads`` threads.
 
     A broken call ends its group; one hang, ``limits.crashes`` crashes or a sampler that cannot be made end the sweep,
-    and the groups that are left are skipped.
+    and the groups that are left are skipped. What comes out is what one worker would give that takes the groups and
+    their shards one by one, in the order of the plans: a group that another worker had finished beyond the end is
+    skipped nevertheless.
     """
 
     def __init__(self, sampler: str, plans: Sequence[Plan], workers: int, threads: int, limits: Limits) -> None:
@@ -50,8 +52,10 @@ class Sweep:
         self._workers = [Worker(sampler, limits, max(1, threads // workers)) for _ in range(workers)]
         self._lock = threading.Lock()
         self._runs: dict[str, GroupRun] = {}
-        self._crashes = 0
-        self._end: str | None = None
+        self._left: dict[str, int] = {}
+        self._failures: dict[str, tuple[Shard, SamplerBroke]] = {}
+        """The first shard of a group known to break, and how."""
+        self._closed = False
 
     def claims(self) -> dict[str, object]:
         """Import the sampler and return the fields of its claims; raises SamplerBroke."""
@@ -65,94 +69,118 @@ class Sweep:
         time is taken to grow linearly with N * V in between. A group that breaks here is broken.
         """
         sizes = [plan.group.nodes * plan.group.vocab for plan in self.plans]
-        ends = [self._row_seconds(self.plans[sizes.index(size)]) for size in (min(sizes), max(sizes))]
-        if None in ends:
-            return None
-        row_seconds = np.interp(sizes, [min(sizes), max(sizes)], np.array(ends, float))
+        ends: list[float] = []
+        for size in (min(sizes), max(sizes)):
+            seconds = self._row_seconds(self.plans[sizes.index(size)])
+            if seconds is None:
+                return None
+            ends.append(seconds)
+        row_seconds = np.interp(sizes, [min(sizes), max(sizes)], ends)
         return float(np.dot(row_seconds, [plan.n * len(plan.group) for plan in self.plans]))
 
     def _row_seconds(self, plan: Plan) -> float | None:
         """Return the median seconds a row in verify over the first calls of a plan."""
-        worker, run = self._workers[0], self._runs.setdefault(plan.group.name, GroupRun(plan))
+        worker, shard = self._workers[0], Shard(0, min(TIMED_CALLS, plan.calls))
         worker.seconds.clear()
-        if self._counts(worker, run, Shard(0, min(TIMED_CALLS, plan.calls))) is None:
+        if self._counts(worker, plan, shard) is None:
             return None
         return statistics.median(worker.seconds) / (plan.rows_per_case * len(plan.group))
 
     def run(self, shrink: int = 0) -> Iterator[GroupRun]:
-        """Run the first n / 2^shrink draws of every plan; yield each group when it is done."""
-        for plan in self.plans:
-            self._runs.setdefault(plan.group.name, GroupRun(plan))
-        left = {plan.group.name: len(plan.shards(shrink)) for plan in self.plans}
+        """Run the first n / 2^shrink draws of every plan; yield the groups in order, each when it is done."""
         jobs: queue.SimpleQueue[tuple[Plan, Shard]] = queue.SimpleQueue()
-        done: queue.SimpleQueue[GroupRun | BaseException | None] = queue.SimpleQueue()
+        done: queue.SimpleQueue[str | BaseException] = queue.SimpleQueue()
         for plan in self.plans:
-            for shard in plan.shards(shrink):
+            shards = plan.shards(shrink)
+            self._runs[plan.group.name] = GroupRun(plan)
+            self._left[plan.group.name] = len(shards)
+            for shard in shards:
                 jobs.put((plan, shard))
 
         def serve(worker: Worker) -> None:
             try:
-                while True:
+                while not self._closed:
                     plan, shard = jobs.get_nowait()
-                    self._shard(worker, self._runs[plan.group.name], shard)
+                    self._shard(worker, plan, shard)
                     with self._lock:
-                        left[plan.group.name] -= 1
-                        finished = left[plan.group.name] == 0
+                        self._left[plan.group.name] -= 1
+                        finished = self._left[plan.group.name] == 0
                     if finished:
-                        done.put(self._runs[plan.group.name])
+                        done.put(plan.group.name)
             except queue.Empty:
-                done.put(None)
+                return
             except BaseException as error:
                 done.put(error)
 
-        threads = [threading.Thread(target=serve, args=(worker,), daemon=True) for worker in self._workers]
-        for thread in threads:
-            thread.start()
-        ended = 0
-        while ended < len(threads):
-            run = done.get()
-            if run is None:
-                ended += 1
-            elif isinstance(run, BaseException):
-                raise run
-            else:
-                yield run
+        for worker in self._workers:
+            threading.Thread(target=serve, args=(worker,), daemon=True).start()
+        finished: set[str] = set()
+        for number, plan in enumerate(self.plans):
+            while plan.group.name not in finished and self._end()[0] >= number:
+                name = done.get()
+                if isinstance(name, BaseException):
+                    raise name
+                finished.add(name)
+            yield self._outcome(number)
 
     def close(self) -> None:
         """End the workers."""
+        self._closed = True
         for worker in self._workers:
-            worker.close()
+            worker.end()
 
-    def _shard(self, worker: Worker, run: GroupRun, shard: Shard) -> None:
-        """Run one shard and add its counts to its group's, unless the group or the sweep has ended."""
-        if run.broken or run.skipped:
-            return
-        if self._end:
-            run.skipped, run.counts = self._end, []
-            return
+    def _outcome(self, number: int) -> GroupRun:
+        """Return what came of a plan, once all plans up to it are done."""
+        run = self._runs[self.plans[number].group.name]
+        last, reason = self._end()
+        if number > last:
+            return GroupRun(run.plan, skipped=reason)
+        failure = self._failures.get(run.plan.group.name)
+        if failure is not None:
+            return GroupRun(run.plan, broken=str(failure[1]), seconds=run.seconds)
+        return run
+
+    def _end(self) -> tuple[int, str]:
+        """Return the number of the plan at which the sweep ends, as far as is known, and why.
+
+        Rests on groups that are done alone, since in others an earlier shard may yet break in another way.
+        """
+        crashes = 0
+        for number, plan in enumerate(self.plans):
+            failure = self._failures.get(plan.group.name)
+            if failure is None or self._left[plan.group.name]:
+                continue
+            broke = failure[1]
+            crashes += broke.how == "crash"
+            if broke.how in ("hang", "fatal", "usage"):
+                return number, f"the sampler was ended: {broke}"
+            if crashes >= self._limits.crashes:
+                return number, f"the sampler was ended after {crashes} crashes"
+        return len(self.plans), ""
+
+    def _shard(self, worker: Worker, plan: Plan, shard: Shard) -> None:
+        """Run one shard and add its counts to its group's, unless the group or the sweep has ended before it."""
+        run = self._runs[plan.group.name]
+        with self._lock:
+            failure = self._failures.get(plan.group.name)
+            if (failure and failure[0].start <= shard.start) or self.plans.index(plan) > self._end()[0]:
+                return
         started = time.perf_counter()
-        counts = self._counts(worker, run, shard)
+        counts = self._counts(worker, plan, shard)
         with self._lock:
             run.seconds += time.perf_counter() - started
-            if counts and not run.broken and not run.skipped:
+            if counts:
                 if run.counts:
                     counts = [SequenceCounts.merge(pair) for pair in zip(run.counts, counts, strict=True)]
                 run.counts = counts
 
-    def _counts(self, worker: Worker, run: GroupRun, shard: Shard) -> list[SequenceCounts] | None:
-        """Return the counts of one shard; where the sampler breaks, say so in ``run``, end what must end, give None."""
+    def _counts(self, worker: Worker, plan: Plan, shard: Shard) -> list[SequenceCounts] | None:
+        """Return the counts of one shard; where the sampler breaks, take note and return None."""
         try:
-            return [part.unpack() for part in worker.run(ShardJob(run.plan, shard)).cases]
-        except SamplerBroke as error:
+            return worker.run(ShardJob(plan, shard))
+        except SamplerBroke as broke:
             with self._lock:
-                run.counts = []
-                if self._end:  # it broke while another worker's break ended the sweep
-                    run.skipped = self._end
-                    return None
-                run.broken = str(error)
-                self._crashes += error.how == "crash"
-                if error.how in ("hang", "fatal", "usage"):
-                    self._end = f"the sampler was ended: {error}"
-                elif self._crashes >= self._limits.crashes:
-                    self._end = f"the sampler was ended after {self._crashes} crashes"
+                failure = self._failures.get(plan.group.name)
+                if failure is None or shard.start < failure[0].start:
+                    self._failures[plan.group.name] = shard, broke
             return None

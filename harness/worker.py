@@ -7,23 +7,22 @@ this process alone. Nothing of the protocol goes through stdout or stderr, which
 from __future__ import annotations
 
 import contextlib
-import ctypes
+import fcntl
 import itertools
 import os
 import pickle
 import resource
-import signal
+import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from multiprocessing.connection import Connection
 
 import numpy as np
 
 from .counts import SequenceCounts, count_sequences
 from .errors import ChitreeError, UsageError
-from .protocol import Beat, CaseCounts, Failed, Ready, Reply, ShardDone, ShardJob, encode
+from .protocol import Beat, CaseCounts, Channel, Failed, Ready, Reply, ShardDone, ShardJob, encode
 from .samplers.base import Claims, Verifier
 from .samplers.registry import Plugin, is_plugin, sampler
 from .validate import Expected, emitted
@@ -31,26 +30,27 @@ from .validate import Expected, emitted
 __all__ = ["main"]
 
 MERGE_EVERY = 16
-_PR_SET_PDEATHSIG = 1
+_FAR_FD = 500
+"""The channel's file descriptor: a sampler that closes and opens low ones does not get it by chance."""
 
 
 def main(fd: int, name: str, memory: int) -> None:
-    """Serve the connection at ``fd`` with the sampler ``name`` until it closes, in at most ``memory`` bytes of data."""
+    """Serve the socket at ``fd`` with the sampler ``name`` until it closes, in at most ``memory`` bytes of data."""
     _guard(memory)
-    connection = Connection(fd)
+    channel = Channel(socket.socket(fileno=_out_of_the_way(fd)))
 
     def reply(message: Reply) -> None:
-        connection.send_bytes(encode(message))
+        channel.send(encode(message))
 
     try:
         make, claims = _load(name)
-    except BaseException as error:
-        reply(Failed(_line("import", error), usage=isinstance(error, UsageError), fatal=True))
+    except _Broken as broken:
+        reply(Failed(str(broken), usage=isinstance(broken.__cause__, UsageError), fatal=True))
         return
     reply(Ready(asdict(claims)))
     while True:
         try:
-            job: ShardJob = pickle.loads(connection.recv_bytes())
+            job: ShardJob = pickle.loads(channel.receive())
         except EOFError:
             return
         try:
@@ -68,31 +68,55 @@ class _Broken(Exception):
 
 
 def _guard(memory: int) -> None:
-    """Die with the parent, and fail an allocation beyond ``memory`` rather than take the machine down."""
-    with contextlib.suppress(OSError, AttributeError):  # Linux only
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    """Fail an allocation beyond ``memory`` rather than take the machine down, and write no core files."""
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (memory, hard))
+    resource.setrlimit(resource.RLIMIT_DATA, (memory if hard == resource.RLIM_INFINITY else min(memory, hard), hard))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
+def _out_of_the_way(fd: int) -> int:
+    """Move ``fd`` to a high number that programs started by the sampler do not inherit."""
+    try:
+        moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FAR_FD)
+    except OSError:  # few descriptors are allowed
+        os.set_inheritable(fd, False)
+        return fd
+    os.close(fd)
+    return moved
+
+
 def _load(name: str) -> tuple[Callable[[str], Verifier], Claims]:
-    if is_plugin(name):
-        sys.path.append(os.getcwd())  # last: our own packages are found first
+    if not is_plugin(name):
+        known = sampler(name)
+        return known.make, known.claims
+    sys.path.append(os.getcwd())  # last: our own packages are found first
+    with _stage("import"):
         plugin = Plugin(name)
+    with _stage("constructor"):
         return lambda rule: plugin.make(), plugin.claims()
-    known = sampler(name)
-    return known.make, known.claims
+
+
+@contextlib.contextmanager
+def _stage(stage: str, *, fatal: bool = True) -> Iterator[None]:
+    """Turn whatever the sampler raises, exits and interrupts included, into _Broken."""
+    try:
+        yield
+    except BaseException as error:
+        raise _Broken(_line(stage, error), fatal) from error
 
 
 def _line(stage: str, error: BaseException) -> str:
     """Return one line: at which stage what was raised, and where in the sampler's own code."""
-    text = " ".join(str(error).split())
+    try:
+        text = " ".join(str(error).split()).encode(errors="replace").decode()
+    except BaseException:
+        text = "an error without text"
     if isinstance(error, ChitreeError):
-        return text if stage == "import" else f"{stage}: {text}"
+        return text if stage in ("import", "constructor") else f"{stage}: {text}"
     trace, place = error.__traceback__, ""
     while trace is not None:
-        place = f" ({os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno})"
+        file = os.path.basename(trace.tb_frame.f_code.co_filename).encode(errors="replace").decode()
+        place = f" ({file}:{trace.tb_lineno})"
         trace = trace.tb_next
     return f"{stage} raised {type(error).__name__}{': ' if text else ''}{text[:500]}{place}"
 
@@ -100,20 +124,16 @@ def _line(stage: str, error: BaseException) -> str:
 def _run(job: ShardJob, make: Callable[[str], Verifier], reply: Callable[[Reply], None]) -> list[SequenceCounts]:
     """Run a shard and return the counts of each case of its group."""
     group = job.plan.group
-    try:
+    with _stage("constructor"):
         verifier = make(group.rule)
-    except BaseException as error:
-        raise _Broken(_line("constructor", error), fatal=True) from error
     counted: list[SequenceCounts] = []
     for number, (request, which) in enumerate(job.plan.requests(job.shard), job.shard.start):
         expected = Expected.of(request)
         started = time.perf_counter()
-        try:
+        with _stage(f"call {number} of group {group.name}: verify", fatal=False):
             result = verifier.verify(request)
             seconds = time.perf_counter() - started
             tokens = emitted(result, expected)
-        except BaseException as error:
-            raise _Broken(_line(f"call {number} of group {group.name}: verify", error)) from error
         counted.append(count_sequences(np.column_stack([which, tokens])))
         if len(counted) > MERGE_EVERY:
             counted = [SequenceCounts.merge(counted)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from .deviation import describe, printable
 from .junit import junit
-from .terminal import table
+from .terminal import headline, table
 
-__all__ = ["junit", "table"]
+__all__ = ["describe", "headline", "junit", "printable", "table"]

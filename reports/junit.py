@@ -8,6 +8,8 @@ from xml.etree import ElementTree as ET
 
 from harness.results import CaseResult, Results, SamplerResult
 
+from .deviation import describe
+
 __all__ = ["junit"]
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -49,22 +51,15 @@ def _suite(sampler: SamplerResult) -> ET.Element:
 def _message(case: CaseResult) -> str:
     if case.verdict != "biased":
         return case.reason or case.verdict
-    message = f"p = {case.p_value:.3g} at alpha {case.alpha:.3g}, n = {case.n}"
-    if case.where:
-        top = case.where[0]
-        message += f"; node {top.node}, token {top.token}: expected {top.expected:.4g}, observed {top.observed:.4g}"
-    return message
+    p_value = "unknown" if case.p_value is None else f"{case.p_value:.3g}"
+    message = f"p = {p_value} at alpha {case.alpha:.3g}, n = {case.n}"
+    return f"{message}; {describe(case.where[0])}" if case.where else message
 
 
 def _detail(case: CaseResult) -> str:
-    rows = [
-        f"after {row.prefix}, node {row.node}, token {row.token}: expected {row.expected:.6g}, "
-        f"observed {row.observed:.6g}, p = {row.p_value:.3g}"
-        for row in case.where
-    ]
-    return "\n".join([*rows, case.reproduce])
+    return "\n".join([*map(describe, case.where), case.reproduce])
 
 
 def _clean(text: str) -> str:
-    """Drop the characters that XML 1.0 cannot hold."""
+    """Replace the characters that XML 1.0 cannot hold."""
     return _NO_XML.sub("�", text)

@@ -17,7 +17,7 @@ from ..law import Law, LawBuilder
 from ..redraw import next_state
 from ..request import Request
 from .base import Rule, Walked
-from .rejection import MOST_ENTRIES, draft_rows
+from .rejection import check_prefixes, draft_rows
 
 __all__ = ["BLOCK"]
 
@@ -33,8 +33,9 @@ def _hold(r: Floats, surplus: Floats) -> Floats:
 def law(case: Case) -> Law:
     """Return the exact law of ``case``, over draft draws as well as coins.
 
-    Prefix s of i drafts is emitted and continued where at least i drafts are accepted, that is unless the coin of i and
-    of all later ones fail: reach = Q(s) (1 - (1 - h_i) E[product over j > i of (1 - h_j)]).
+    Prefix s of i drafts is emitted and continued where at least i drafts are accepted, that is by the coin of i or of a
+    later one: reach = Q(s) (h_i + (1 - h_i) L_i), L_i = E[h_j + (1 - h_j) L_j] over draft j = i + 1. A sum of what is
+    held, not one minus what is lost, so that what cannot be accepted has a reach of 0 exactly.
 
     Raises
     ------
@@ -42,7 +43,7 @@ def law(case: Case) -> Law:
         Where the prefixes that the drafts can lead to are too many to enumerate.
     """
     target, draft = case.law_rows, case.draft_rows
-    states, vocab = target.shape
+    states = len(target)
     chain = case.tree.order
     last = min(len(chain), case.depth_limit) - 1
     parents, tokens, depths, state_of, drawn, ratio = [-1], [-1], [0], [0], [1.0], [1.0]
@@ -58,24 +59,20 @@ def law(case: Case) -> Law:
                 state_of.append(next_state(state_of[index], int(token), states))
                 drawn.append(drawn[index] * float(q[token]))
                 ratio.append(min(1.0, ratio[index] * float(p[token]) / float(q[token])))
-            if len(parents) * vocab > MOST_ENTRIES:
-                raise ValueError(
-                    f"case {case.name}: the drafts lead to more than {MOST_ENTRIES // vocab} prefixes of V = {vocab}; "
-                    "give the draft law fewer tokens, or the chain less length"
-                )
+            check_prefixes(case, len(parents))
         start = stop
     r = np.array(ratio)
     surplus = np.array([np.maximum(r[i] * target[s] - draft[s], 0.0).sum() for i, s in enumerate(state_of)])
     depth_of = np.array(depths)
     hold = np.where(depth_of == last, r, _hold(r, surplus))
-    lost = (depth_of == last).astype(float)  # E[product over later drafts of (1 - h)], given the drafts so far
+    later = np.zeros(len(parents))  # L: P(the coin of a later draft accepts), given the drafts so far
     for index in range(len(parents) - 1, 0, -1):
         parent = parents[index]
-        lost[parent] += drawn[index] / drawn[parent] * (1.0 - hold[index]) * lost[index]
+        later[parent] += drawn[index] / drawn[parent] * (hold[index] + (1.0 - hold[index]) * later[index])
     builder = LawBuilder(case.depth_limit)
     index_of: dict[int, int] = {}
     for index, parent in enumerate(parents):
-        reach = 1.0 if index == 0 else drawn[index] * (1.0 - (1.0 - hold[index]) * lost[index])
+        reach = 1.0 if index == 0 else drawn[index] * (hold[index] + (1.0 - hold[index]) * later[index])
         if reach > 0.0 and (index == 0 or parent in index_of):
             index_of[index] = builder.add(
                 index_of.get(parent, -1), tokens[index], chain[depths[index]], float(reach), target[state_of[index]]
@@ -124,4 +121,4 @@ def walk(request: Request) -> Walked:
     return Walked(tokens, accepted + 1, nodes)
 
 
-BLOCK = Rule("block", law, walk)
+BLOCK = Rule("block", law, walk, shape="chain", drafts="replacement")

@@ -75,4 +75,4 @@ def _greedy(request: Request) -> Walked:
 
 
 SAMPLER_MATCH = Rule("sampler-match", law, _match)
-GREEDY = Rule("greedy", law, _greedy)
+GREEDY = Rule("greedy", law, _greedy, greedy=True)

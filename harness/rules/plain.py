@@ -29,4 +29,4 @@ def walk(request: Request) -> Walked:
     return Walked(tokens, np.ones(request.batch, np.int64), nodes)
 
 
-PLAIN = Rule("plain", law, walk)
+PLAIN = Rule("plain", law, walk, shape="root")

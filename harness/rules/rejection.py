@@ -9,7 +9,9 @@ q loses each rejected token and is renormalised (Sequoia, 2402.12374; RSD, 2402.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +23,58 @@ from ..redraw import next_state
 from ..request import Request
 from .base import Rule, Walked
 
-__all__ = ["REJECTION", "REJECTION_NO_REPLACEMENT", "REJECTION_REPLACEMENT", "accept_chances", "draft_rows"]
+__all__ = [
+    "REJECTION",
+    "REJECTION_NO_REPLACEMENT",
+    "REJECTION_REPLACEMENT",
+    "accept_chances",
+    "check_prefixes",
+    "draft_rows",
+]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 MOST_ENTRIES = 1 << 24
 """Prefixes times V of the largest law that is enumerated, 128 MiB in float64."""
+
+LEAST_VOCAB = 32
+"""A prefix of fewer tokens counts as one of so many: what it costs to enumerate is then its own, not its row's."""
+
+MOST_WORK = 1 << 32
+"""Prefixes times nodes times V: seconds of additions."""
+
+MOST_SIBLINGS = 256
+MOST_ORDERS = 1 << 18
+"""Orders of rejected siblings that are enumerated, in all states of a case together."""
+
+
+def check_prefixes(case: Case, count: int) -> None:
+    """Raise ValueError where ``count`` prefixes of ``case`` are more than can be enumerated."""
+    vocab = max(case.vocab, LEAST_VOCAB)
+    most = min(MOST_ENTRIES // vocab, MOST_WORK // (len(case.tree) * vocab))
+    if count > most:
+        raise ValueError(
+            f"draft: the drafts of case {case.name} lead to more than {most} prefixes of V = {case.vocab}; "
+            "give the draft law fewer tokens, or the tree less depth"
+        )
+
+
+def _check_siblings(case: Case) -> None:
+    """Raise ValueError where the fates of siblings are more than can be enumerated."""
+    assert case.draft is not None
+    widths = {len(children) for children in case.tree.children}
+    most = max(widths)
+    entries = sum(widths) * case.draft.size
+    if most > MOST_SIBLINGS or entries > MOST_ENTRIES:
+        fits = min(MOST_SIBLINGS, MOST_ENTRIES // case.draft.size)
+        raise ValueError(f"tree: {most} siblings in case {case.name} are more than the {fits} that can be enumerated")
+    support = int((case.draft > 0).sum(axis=1).max())
+    if not case.replacement and most and case.states * math.perm(support, most - 1) > MOST_ORDERS:
+        raise ValueError(
+            f"draft: {most} siblings of case {case.name}, drawn without replacement from up to {support} tokens, can "
+            f"be rejected in more than {MOST_ORDERS} orders; give the draft law fewer tokens or the tree fewer siblings"
+        )
 
 
 def accept_chances(p: Floats, q: Floats, siblings: int, replacement: bool) -> Floats:
@@ -79,10 +126,12 @@ def law(case: Case) -> Law:
     Raises
     ------
     ValueError
-        Where the prefixes that the drafts can lead to are too many to enumerate.
+        Where the prefixes that the drafts can lead to, or the orders in which siblings drawn without replacement can
+        be rejected, are too many to enumerate.
     """
     target, draft, tree = case.law_rows, case.draft_rows, case.tree
     states, vocab = target.shape
+    _check_siblings(case)
     known: dict[tuple[int, int], Floats] = {}
 
     def chances(state: int, siblings: int) -> Floats:
@@ -107,11 +156,7 @@ def law(case: Case) -> Law:
                 reaches.append(float(column.sum()))
                 state_of.append(next_state(state_of[index], int(token), states))
                 following.append((len(parents) - 1, {int(n): float(column[n]) for n in np.flatnonzero(column)}))
-            if len(parents) * vocab > MOST_ENTRIES:
-                raise ValueError(
-                    f"case {case.name}: the drafts lead to more than {MOST_ENTRIES // vocab} prefixes of V = {vocab}; "
-                    "give the draft law fewer tokens, or the tree less depth"
-                )
+            check_prefixes(case, len(parents))
         level = following
     return Law(
         np.array(parents, np.int64),
@@ -167,11 +212,11 @@ def _walk(request: Request, replacement: bool) -> Walked:
     return Walked(tokens, depth + 1, nodes)
 
 
-def _rule(name: str, replacement: bool) -> Rule:
-    walk: Callable[[Request], Walked] = lambda request: _walk(request, replacement)  # noqa: E731
-    return Rule(name, law, walk)
+def _rule(name: str, drafts: Literal["replacement", "no-replacement"], shape: Literal["tree", "chain"]) -> Rule:
+    walk: Callable[[Request], Walked] = lambda request: _walk(request, drafts == "replacement")  # noqa: E731
+    return Rule(name, law, walk, shape=shape, drafts=drafts)
 
 
-REJECTION = _rule("rejection", True)
-REJECTION_REPLACEMENT = _rule("rejection-replacement", True)
-REJECTION_NO_REPLACEMENT = _rule("rejection-no-replacement", False)
+REJECTION = _rule("rejection", "replacement", "chain")
+REJECTION_REPLACEMENT = _rule("rejection-replacement", "replacement", "tree")
+REJECTION_NO_REPLACEMENT = _rule("rejection-no-replacement", "no-replacement", "tree")

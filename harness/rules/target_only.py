@@ -24,11 +24,11 @@ LEAST_ACC = 1e-9
 """The vendor's launcher raises threshold_acc to at least this."""
 
 
-def acceptance(mass: NDArray[np.float64], threshold_single: float, threshold_acc: float) -> NDArray[np.float64]:
+def acceptance(mass: NDArray[np.float64], sure: NDArray[np.bool_], threshold_acc: float) -> NDArray[np.float64]:
     """P(child i is accepted) for children of target mass ``mass`` [c] in sibling order, float64 [c].
 
     With F_i = min(1, S_i / threshold_acc), S_i the running sum and F_0 = 0: F_i - F_{i-1}; all that is left where the
-    child's own mass reaches threshold_single; 0 for a child without mass.
+    child is ``sure`` [c], its own mass having reached threshold_single; 0 for a child without mass.
     """
     taken = np.zeros(len(mass))
     reached = running = 0.0
@@ -36,8 +36,7 @@ def acceptance(mass: NDArray[np.float64], threshold_single: float, threshold_acc
         running += p
         if p <= 0.0:
             continue
-        by_coin = min(1.0, running / max(threshold_acc, LEAST_ACC))
-        level = 1.0 if np.float32(p) >= np.float32(threshold_single) else by_coin
+        level = 1.0 if sure[i] else min(1.0, running / max(threshold_acc, LEAST_ACC))
         taken[i] = max(0.0, level - reached)
         reached = max(reached, level)
     return taken
@@ -55,7 +54,8 @@ def law(case: Case) -> Law:
         if tree.depth[node] >= case.depth_limit - 1:
             tokens = tokens[:0]
         row = rows[node]
-        accepted = acceptance(row[tokens], case.threshold_single, case.threshold_acc)
+        sure = case.target_probs[node, tokens] >= np.float32(case.threshold_single)  # as given: rounded, not normalised
+        accepted = acceptance(row[tokens], sure, case.threshold_acc)
         if not lossless and len(tokens):
             rest = row.copy()
             rest[tokens] = 0.0
@@ -119,4 +119,4 @@ def walk(request: Request) -> Walked:
     return Walked(tokens, depth + 1, nodes)
 
 
-TARGET_ONLY = Rule("target-only", law, walk)
+TARGET_ONLY = Rule("target-only", law, walk, lossy=True)

@@ -15,10 +15,11 @@ from ..errors import UsageError
 from .base import Claims, Sampler, Verifier
 from .reference import REFERENCE
 from .sglang_tree import SGLANG_TREE, SGLANG_TREE_32
+from .sglang_tree_port import SGLANG_TREE_PORT
 
 __all__ = ["SAMPLERS", "Plugin", "is_plugin", "sampler"]
 
-SAMPLERS: dict[str, Sampler] = {s.name: s for s in (SGLANG_TREE, SGLANG_TREE_32, REFERENCE)}
+SAMPLERS: dict[str, Sampler] = {s.name: s for s in (SGLANG_TREE, SGLANG_TREE_32, SGLANG_TREE_PORT, REFERENCE)}
 """Built-in samplers, in the order in which they are listed."""
 
 

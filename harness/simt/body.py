@@ -145,7 +145,7 @@ class _Body:
         words = text.split(None, 2)
         if words[0] == ".reg" and len(words) == 3:
             for name in split_list(words[2]):
-                self._declare(name, words[1].removeprefix("."))
+                self._declare(name, words[1].removeprefix("."), text)
             return
         found = VARIABLE.fullmatch(text.strip())
         if found is None or found["space"] not in ("local", "shared"):
@@ -153,9 +153,9 @@ class _Body:
         variable = read_variable(found, self.line)
         (self.local if found["space"] == "local" else self.shared)[variable.name] = variable
 
-    def _declare(self, name: str, kind: str) -> None:
+    def _declare(self, name: str, kind: str, statement: str) -> None:
         if kind not in ("pred", "b16", "b32", "b64", "u16", "u32", "u64", "s16", "s32", "s64", "f32", "f64"):
-            raise UnknownInstruction(f"register type .{kind} not known", self.line, name)
+            raise UnknownInstruction(f"register type .{kind} not known", self.line, statement)
         if found := NUMBERED.fullmatch(name):
             for number in range(int(found.group(2))):
                 self.registers[f"{found.group(1)}{number}"] = kind

@@ -15,6 +15,7 @@ from importlib import resources
 
 from harness.simt.errors import UnknownInstruction
 from harness.simt.liveness import Slots, assign_slots, live_before, live_out, reads, writes
+from harness.simt.loads import load_in_step
 from harness.simt.operands import CTYPE, Layout, Operands, constant_name, variable
 from harness.simt.ops import FUSIBLE, statement
 from harness.simt.ptx import SIZE, Block, Instruction, Kernel, Symbol, Terminator
@@ -106,7 +107,7 @@ class _Writer:
         return Operands(self.kernel, self.layout, self.slots, self.uniform)
 
     def source(self) -> str:
-        """The whole C text."""
+        """Join the parts to the whole C text."""
         slots = self.slots
         return "\n".join(
             [
@@ -147,7 +148,7 @@ class _Writer:
         return "\n".join([*lines, "  (void)P; (void)S;", "}"])
 
     def _constants(self) -> Iterator[str]:
-        """Module constants that the kernel names; variables without initial values are zero."""
+        """Define the module constants that the kernel names; variables without initial values are zero."""
         named = {
             place.name
             for i in (*self.kernel.instructions(), *self.preamble)
@@ -164,7 +165,8 @@ class _Writer:
             mask = (1 << 8 * size) - 1
             values = ", ".join(f"{value & mask:#x}ull" for value in item.values or (0,))
             align = max(item.align, 8)
-            yield f"static _Alignas({align}) u{8 * size} {constant_name(item.name)}[{item.size // size}] = {{{values}}};"
+            name, count = constant_name(item.name), item.size // size
+            yield f"static _Alignas({align}) u{8 * size} {name}[{count}] = {{{values}}};"
 
     # -- blocks
 
@@ -188,7 +190,7 @@ class _Writer:
         return runs[::-1]
 
     def _inside(self, piece: Block, outside: set[str]) -> frozenset[str]:
-        """Registers that hold nothing needed before or after a piece."""
+        """Find the registers that hold nothing needed before or after a piece."""
         named = {name for i in piece.instructions for name in (*reads(i), *writes(i))}
         return frozenset(named - outside - self.uniform)
 
@@ -222,10 +224,13 @@ class _Writer:
 
     def _full_loop(self, run: _Run) -> str:
         code = replace(self.operands, local=run.local)
+        first = run.instructions[0]
+        if first.opcode in ("ld", "ldu") and not run.local:
+            return f"  {{ {self._preload(run.instructions)}{load_in_step(code, first)} }}"
         body = " ".join(statement(code, instruction) for instruction in run.instructions)
         if body == ";":
             return ""
-        pragma = "" if run.instructions[0].opcode in ORDERED else "VECTOR_LOOP "
+        pragma = "" if first.opcode in ORDERED else "VECTOR_LOOP "
         return f"  {{ {self._preload(run.instructions)}{pragma}{ALL_LANES} {{ {code.declare_locals()} {body} }} }}"
 
     def _mixed_loop(self, block: Block, end: set[str]) -> str:

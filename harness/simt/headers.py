@@ -21,11 +21,12 @@ PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-cuda-crt", "nvid
 WITNESS = {"cuda_runtime.h": ("include",), "cuda/std/limits": ("include/cccl", "cccl/include", "cccl")}
 
 FORWARD_TO_STD = (
-    "algorithm array atomic climits cmath cstddef cstdint cstdio cstdlib cstring functional iostream limits memory "
-    "numeric sstream string tuple type_traits utility vector"
-).split()
-FORWARD_TO_STDINT = "limits.h math.h stddef.h stdio.h stdlib.h string.h".split()
-EMPTY = "assert.h curand.h curand_philox4x32_x.h exception".split()
+    *("algorithm", "array", "atomic", "climits", "cmath", "cstddef", "cstdint", "cstdio", "cstdlib", "cstring"),
+    *("functional", "iostream", "limits", "memory", "numeric", "sstream", "string", "tuple", "type_traits"),
+    *("utility", "vector"),
+)
+FORWARD_TO_STDINT = ("limits.h", "math.h", "stddef.h", "stdio.h", "stdlib.h", "string.h")
+EMPTY = ("assert.h", "curand.h", "curand_philox4x32_x.h", "exception")
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ def _folder_with(witness: str) -> Path:
 
 def shim_headers() -> dict[str, str]:
     """Text of every shim, by the name it is included with."""
-    headers = {name: '#pragma once\n#include "std.h"\n' for name in FORWARD_TO_STD}
-    headers |= {name: '#pragma once\n#include "stdint.h"\n' for name in FORWARD_TO_STDINT}
+    headers = dict.fromkeys(FORWARD_TO_STD, '#pragma once\n#include "std.h"\n')
+    headers |= dict.fromkeys(FORWARD_TO_STDINT, '#pragma once\n#include "stdint.h"\n')
     headers |= dict.fromkeys(EMPTY, "#pragma once\n")
     headers |= dict(_files(resources.files("harness.simt") / "shims", ""))
     return headers

@@ -119,7 +119,7 @@ def _from_cache(path: Path) -> LoadedKernel | None:
     shared_object = cache_folder("objects") / stored["object"]
     if not shared_object.exists():
         return None
-    parameters = [Parameter(**parameter) for parameter in stored["parameters"]]
+    parameters = tuple(Parameter(**parameter) for parameter in stored["parameters"])
     signature = Signature(stored["name"], parameters, stored["max_threads"], stored["serial"])
     return LoadedKernel(CompiledKernel(shared_object, signature), stored["constants"])
 

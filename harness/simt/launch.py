@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import struct
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +48,7 @@ class _Launch(ctypes.Structure):
 DONE, DEADLOCK, TRAPPED, NO_MEMORY = range(4)
 
 
+@dataclass(frozen=True)
 class Signature:
     """What a launcher must know of a kernel; plain data, kept beside the shared object.
 
@@ -61,17 +64,14 @@ class Signature:
         Blocks must run one after another.
     """
 
-    def __init__(
-        self, name: str, parameters: Sequence[Parameter], max_threads: int | None = None, serial: bool = False
-    ) -> None:
-        self.name = name
-        self.parameters = tuple(parameters)
-        self.max_threads = max_threads
-        self.serial = serial
+    name: str
+    parameters: tuple[Parameter, ...]
+    max_threads: int | None = None
+    serial: bool = False
 
     @staticmethod
     def of(translation: Translation) -> Signature:
-        """The signature of a translated kernel."""
+        """Return the signature of a translated kernel."""
         kernel = translation.kernel
         return Signature(kernel.name, kernel.parameters, kernel.max_threads, translation.serial)
 
@@ -112,6 +112,11 @@ def _encode(parameter: Parameter, arg: Argument) -> bytes:
     if not -(1 << bits - 1) <= value < 1 << bits:
         raise ValueError(f"{value} does not fit parameter {parameter.name} of type .{kind}")
     return (value % (1 << bits)).to_bytes(bits // 8, "little")
+
+
+def _usable_cores() -> int:
+    """Count the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class CompiledKernel:
@@ -180,14 +185,14 @@ class CompiledKernel:
         if blocks == 0:
             return
         parameters = ctypes.create_string_buffer(self.signature.pack(args))
-        wanted = threads or len(os.sched_getaffinity(0))
+        wanted = threads or _usable_cores()
         parts = 1 if self.signature.serial else max(1, min(wanted, blocks))
         bounds = [blocks * part // parts for part in range(parts + 1)]
         launches = [
             _Launch(
                 first, last, *extents, block, dynamic_smem, 256 if fill is None else fill, ctypes.addressof(parameters)
             )
-            for first, last in zip(bounds[:-1], bounds[1:], strict=True)
+            for first, last in itertools.pairwise(bounds)
         ]
         outcomes = self._run_all(launches)
         for outcome, state in zip(outcomes, launches, strict=True):

@@ -83,7 +83,7 @@ def _guard(block: Block) -> set[str]:
 
 
 def live_before(block: Block, after: Iterable[str]) -> set[str]:
-    """Registers live at the start of a block, given those live at its end."""
+    """Return the registers live at the start of a block, given those live at its end."""
     live = set(after) | _guard(block)
     for instruction in reversed(block.instructions):
         live.difference_update(writes(instruction))
@@ -92,7 +92,7 @@ def live_before(block: Block, after: Iterable[str]) -> set[str]:
 
 
 def live_out(kernel: Kernel) -> list[set[str]]:
-    """Registers live at the end of each block."""
+    """Return the registers live at the end of each block."""
     count = len(kernel.blocks)
     successors = [kernel.successors(index) for index in range(count)]
     starts: list[set[str]] = [set() for _ in range(count)]

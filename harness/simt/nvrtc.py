@@ -110,6 +110,10 @@ class _Compilation:
             from cuda.bindings import nvrtc  # 40 ms, and only needed when something is compiled
         except ImportError as error:
             raise Unavailable(f"NVRTC's Python bindings are not installed ({error}); {INSTALL}") from error
+        try:
+            nvrtc.nvrtcVersion()  # the library itself is loaded at the first call
+        except Exception as error:  # of whatever kind: the bindings' loader has its own
+            raise Unavailable(f"NVRTC cannot be loaded ({str(error).splitlines()[0]}); {INSTALL}") from error
         self.api: Any = nvrtc
         self.program = program
         self.options = [*program.options, *(f"-I{folder}" for folder in folders)]
@@ -144,6 +148,7 @@ class _Compilation:
 
     def _text(self, handle: Any, size_of: Callable[..., Any], get: Callable[..., Any]) -> str:
         """Fetch a text of the program: the log, or the PTX."""
-        buffer = b" " * self._call(size_of, handle)
+        size: int = self._call(size_of, handle)
+        buffer = b" " * size
         self._call(get, handle, buffer)
         return buffer.rstrip(b"\0").decode(errors="replace")

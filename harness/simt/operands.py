@@ -37,7 +37,7 @@ CTYPE = {
 
 
 def unsigned(kind: str) -> str:
-    """The unsigned type of the same size: ``s32`` to ``u32``."""
+    """Return the unsigned type of the same size: ``s32`` to ``u32``."""
     return kind.replace("s", "u")
 
 
@@ -162,8 +162,12 @@ class Operands:
         base = self._read_register(operand.base.name, "b" + width[1:], "l")
         return f"{base} + ({width}){operand.offset}" if operand.offset else base
 
+    def slot_array(self, name: str) -> tuple[str, str]:
+        """Return the C array of a register's 32 lanes, and the type of its elements."""
+        return f"{self._slot(name)}.u", "u32" if self.slots.of[name][0] == 4 else "u64"
+
     def declare_locals(self) -> str:
-        """Declarations of this loop's own variables."""
+        """Declare this loop's own variables."""
         ordered = sorted(self.local, key=lambda name: (len(name), name))
         return " ".join(f"{CTYPE[self.kernel.registers[name]]} {variable(name)};" for name in ordered)
 

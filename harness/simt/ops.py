@@ -13,12 +13,17 @@ from harness.simt.errors import UnknownInstruction
 from harness.simt.operands import CTYPE, Operands, unsigned
 from harness.simt.ptx import SIZE, Address, Instruction, Operand, Pair, Register, Sink, Symbol, Vector
 
-__all__ = ["FUSIBLE", "statement"]
+__all__ = ["FUSIBLE", "address_space", "load_items", "statement"]
 
 Emit = Callable[[Operands, Instruction], str]
 
 #: Opcodes that compilers turn into vector code, so that runs of them share one lane loop.
-FUSIBLE = frozenset("add sub mul mad fma neg abs min max and or xor not shl shr setp selp cvt mov cvta lop3".split())
+FUSIBLE = frozenset(
+    {
+        *("add", "sub", "mul", "mad", "fma", "neg", "abs", "min", "max"),
+        *("and", "or", "xor", "not", "shl", "shr", "lop3", "setp", "selp", "cvt", "mov", "cvta"),
+    }
+)
 
 WIDER = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}
 FLOATS = ("f32", "f64")
@@ -286,7 +291,7 @@ def _mov(code: Operands, i: Instruction) -> str:
 
 
 def _cvta(code: Operands, i: Instruction) -> str:
-    """A generic address is the real one; shared and local addresses are offsets from where these begin."""
+    """Convert addresses: a generic one is the real one, shared and local ones are offsets from where these begin."""
     (x,) = _sources(code, i)
     base = "(u64)(uintptr)S" if "shared" in i.modifiers else "(u64)(uintptr)LOCAL(l)"
     if not {"shared", "local"} & set(i.modifiers):
@@ -294,8 +299,14 @@ def _cvta(code: Operands, i: Instruction) -> str:
     return _result(code, i, f"{x} {'-' if 'to' in i.modifiers else '+'} {base}")
 
 
-def _space(i: Instruction) -> str:
+def address_space(i: Instruction) -> str:
+    """Return where a memory instruction reads or writes; generic and constant addresses are global ones."""
     return next((word for word in i.modifiers if word in ("shared", "local", "param")), "global")
+
+
+def load_items(i: Instruction) -> tuple[Operand, ...]:
+    """Return the targets of a load, one for each element."""
+    return _items(i.operands[0])
 
 
 def _items(operand: Operand) -> tuple[Operand, ...]:
@@ -310,7 +321,7 @@ def _check_width(i: Instruction, items: tuple[Operand, ...]) -> None:
 
 def _load(code: Operands, i: Instruction) -> str:
     target, address = i.operands
-    items, space = _items(target), _space(i)
+    items, space = _items(target), address_space(i)
     _check_width(i, items)
     size, kind = SIZE[i.type], CTYPE[i.type]
     if space == "param":
@@ -331,7 +342,7 @@ def _load(code: Operands, i: Instruction) -> str:
 
 def _store(code: Operands, i: Instruction) -> str:
     address, source = i.operands
-    items, space = _items(source), _space(i)
+    items, space = _items(source), address_space(i)
     _check_width(i, items)
     place = code.address(address, space, i.line)
     size, kind, macro = SIZE[i.type], CTYPE[i.type], f"STORE_{space.upper()}"
@@ -347,7 +358,7 @@ def _atomic(code: Operands, i: Instruction) -> str:
     """Lanes of a block never run at the same time, so a plain read and write is atomic within the block."""
     first: Operand = i.operands[0] if i.opcode == "atom" else Sink()
     address, *values = i.operands[1:] if i.opcode == "atom" else i.operands
-    space, kind = _space(i), CTYPE[i.type]
+    space, kind = address_space(i), CTYPE[i.type]
     operation = next(word for word in i.modifiers if word in ATOMIC)
     if len(values) != 1 + (operation == "cas"):
         raise UnknownInstruction("operands do not fit the instruction", i.line, i.spelling)

@@ -187,7 +187,7 @@ def read_variable(found: re.Match[str], line: int) -> Variable:
 
 
 def _initial_value(text: str, line: int, statement: str) -> int:
-    """An element of an initialiser: an integer, or the bit pattern of a float."""
+    """Read an element of an initialiser: an integer, or the bit pattern of a float."""
     if found := re.fullmatch(r"0[fFdD]([0-9a-fA-F]{8}(?:[0-9a-fA-F]{8})?)", text):
         return int(found.group(1), 16)
     if re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|\d+)U?", text):

@@ -237,7 +237,7 @@ class Kernel:
             yield from block.instructions
 
     def successors(self, index: int) -> tuple[int, ...]:
-        """Indices of the blocks that may follow a block."""
+        """Return the indices of the blocks that may follow a block."""
         end = self.blocks[index].terminator
         following = (index + 1,) if index + 1 < len(self.blocks) else ()
         if end.kind == "fall":

@@ -9,10 +9,12 @@ constant or a special register, the source may stand in its place.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from harness.simt.isa import BLOCK_WIDE
 from harness.simt.liveness import reads, writes
+from harness.simt.ops import FUSIBLE
 from harness.simt.ptx import (
     SIZE,
     Address,
@@ -31,9 +33,7 @@ from harness.simt.ptx import (
 __all__ = ["Simplified", "simplify"]
 
 #: Opcodes whose result depends on their operands only, and which cannot fail.
-PURE = frozenset(
-    "add sub mul mad fma neg abs min max and or xor not shl shr popc clz brev bfe bfi prmt lop3 setp selp cvt mov".split()
-)
+PURE = FUSIBLE - {"cvta"} | {"popc", "clz", "brev", "bfe", "bfi", "prmt"}
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,8 @@ def _definitions(kernel: Kernel) -> Counter[str]:
     return Counter(name for instruction in kernel.instructions() for name in writes(instruction))
 
 
-def _map_blocks(kernel: Kernel, instructions) -> Kernel:  # type: ignore[no-untyped-def]
+def _map_blocks(kernel: Kernel, instructions: Callable[[Block], Iterable[Instruction]]) -> Kernel:
+    """Rebuild every block with other instructions."""
     blocks = tuple(replace(block, instructions=tuple(instructions(block))) for block in kernel.blocks)
     return replace(kernel, blocks=blocks)
 

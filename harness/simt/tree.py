@@ -173,13 +173,13 @@ class TreeTargetOnly:
         """
         batch, nodes, vocab = _shape_of(target_probs)
         depth = accept_index.shape[1] if accept_index.ndim == 2 else 0
-        written = {
+        written: dict[str, tuple[np.ndarray, type[np.generic], tuple[int, ...]]] = {
             "predicts": (predicts, np.int32, (batch * nodes,)),
             "accept_index": (accept_index, np.int32, (batch, depth)),
             "accept_token_num": (accept_token_num, np.int32, (batch,)),
             "draft_probs": (draft_probs, np.float32, (batch, nodes, vocab)),
         }
-        read = {
+        read: dict[str, tuple[np.ndarray, type[np.generic], tuple[int, ...]]] = {
             "candidates": (candidates, np.int64, (batch, nodes)),
             "retrieve_index": (retrieve_index, np.int64, (batch, nodes)),
             "retrieve_next_token": (retrieve_next_token, np.int64, (batch, nodes)),

@@ -113,6 +113,9 @@ def _shuffle(code: Operands, i: Instruction, lanes: str) -> str:
     value = code.read(i.operands[1], "b32", i.line, lane="j")
     b, c = (code.read(operand, "u32", i.line) for operand in i.operands[2:4])
     want_flag = isinstance(in_range, Register)
+    if lanes == ALL_LANES and isinstance(i.operands[2], Immediate) and isinstance(i.operands[3], Immediate):
+        sources = [_source_lane(mode, lane, i.operands[2].bits & 31, i.operands[3].bits) for lane in range(32)]
+        return _fixed_shuffle(code, i, result, in_range, sources)
     return (
         f"{{ u32 value[32]; {'u32 flag[32]; ' if want_flag else ''}{lanes} {{ "
         f"const u32 b = {b} & 31u, c = {c}, segment = c >> 8 & 31u; "
@@ -121,6 +124,33 @@ def _shuffle(code: Operands, i: Instruction, lanes: str) -> str:
         f"{lanes} {{ {code.write(result, 'b32', 'value[l]', i.line)} "
         f"{code.write(in_range, 'pred', 'flag[l]', i.line) if want_flag else ''} }} }}"
     )
+
+
+def _source_lane(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
+    """Return the lane that a lane reads, and whether that is in range."""
+    segment = c >> 8 & 31
+    bound, first = c & 31 & ~segment, lane & segment
+    last = first | bound
+    j = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": first | b & ~segment}[mode]
+    in_range = j >= last if mode == "up" else j <= last
+    return (j if in_range else lane), in_range
+
+
+def _fixed_shuffle(
+    code: Operands, i: Instruction, result: Operand, in_range: Operand, sources: list[tuple[int, bool]]
+) -> str:
+    """Shuffle by a pattern that is known now: a copy for each run of lanes that read side by side."""
+    copies, start = [], 0
+    for lane in range(1, 33):
+        offset = sources[start][0] - start
+        if lane == 32 or sources[lane][0] - lane != offset:
+            value = code.read(i.operands[1], "b32", i.line, lane=f"(l + {offset})" if offset else "l")
+            copies.append(f"for (u32 l = {start}; l < {lane}; l++) value[l] = {value};")
+            start = lane
+    flags = sum(ok << lane for lane, (_, ok) in enumerate(sources))
+    flag = code.write(in_range, "pred", f"{flags:#x}u >> l & 1u", i.line) if isinstance(in_range, Register) else ""
+    write = code.write(result, "b32", "value[l]", i.line)
+    return f"{{ u32 value[32]; {' '.join(copies)} VECTOR_LOOP {ALL_LANES} {{ {write} {flag} }} }}"
 
 
 def _reduce(code: Operands, i: Instruction, lanes: str) -> str:

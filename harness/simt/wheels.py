@@ -11,7 +11,6 @@ import hashlib
 import json
 import platform
 import re
-import shutil
 import stat
 import tempfile
 import zipfile

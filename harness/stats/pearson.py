@@ -34,8 +34,8 @@ def pearson(law: Law, sequences: SequenceCounts, pooled_at: float = POOLED_AT) -
     Returns
     -------
     Evidence
-        "pearson", which does not decide: its false-alarm rate is only roughly its p-value (at a least expected count of
-        25 about twice the nominal one at 1e-4, ten times at 1e-9). p is None where fewer than two cells remain.
+        "pearson", which does not decide: its false-alarm rate is only roughly its p-value (with one cell of expected
+        count 25 twice the nominal one at 1e-4, 66 times at 1e-9). p is None where fewer than two cells remain.
     """
     n = sequences.n
     probability = outcome_law(law)

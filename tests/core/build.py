@@ -21,7 +21,7 @@ UNIT = 16
 
 
 def tree_of(parents: Iterable[int], tokens: Iterable[int], places: Iterable[int] | None = None) -> Tree:
-    """Return the tree of a parent array with siblings in the order of their places, by default that of their numbers."""
+    """Return the tree of a parent array, siblings in the order of their places (by default: of their numbers)."""
     parents = list(parents)
     places = list(range(len(parents)) if places is None else places)
     children = [
@@ -32,19 +32,19 @@ def tree_of(parents: Iterable[int], tokens: Iterable[int], places: Iterable[int]
 
 
 def renumberings(size: int) -> st.SearchStrategy[list[int]]:
-    """Permutations of the nodes that leave the root alone."""
+    """Return permutations of the nodes that leave the root alone."""
     return st.permutations(range(1, size)).map(lambda rest: [0, *rest])
 
 
 @st.composite
 def trees(draw: st.DrawFn, *, max_nodes: int = 9, vocab: int = 5) -> Tree:
-    """Trees with distinct siblings, in any sibling order and numbering."""
+    """Draw trees with distinct siblings, in any sibling order and numbering."""
     tree = tree_of(*draw(strategies.ordered_trees(max_nodes=max_nodes, vocab=vocab)))
     return tree.renumbered(draw(renumberings(len(tree))))
 
 
 def splits(total: int, parts: int) -> st.SearchStrategy[list[int]]:
-    """Lists of ``parts`` whole numbers >= 0 that sum to ``total``."""
+    """Return lists of ``parts`` whole numbers >= 0 that sum to ``total``."""
     cuts = st.lists(st.integers(0, total), min_size=parts - 1, max_size=parts - 1).map(sorted)
     return cuts.map(lambda at: [b - a for a, b in zip([0, *at], [*at, total], strict=True)])
 
@@ -61,7 +61,7 @@ class Dyadic:
 
 @st.composite
 def dyadic_cases(draw: st.DrawFn, *, max_nodes: int = 6, max_vocab: int = 4, lossless: bool = False) -> Dyadic:
-    """Small cases of rule target-only: covered support, drafts without mass, depth limits and padding included."""
+    """Draw small cases of rule target-only: covered support, drafts without mass, depth limits and padding included."""
     vocab = draw(st.integers(1, max_vocab))
     tree = draw(trees(max_nodes=max_nodes, vocab=vocab))
     parts = []
@@ -94,7 +94,7 @@ def dyadic_cases(draw: st.DrawFn, *, max_nodes: int = 6, max_vocab: int = 4, los
 
 @st.composite
 def params(draw: st.DrawFn, vocab: int) -> SamplingParams:
-    """Sampling parameters: each filter on or off."""
+    """Draw sampling parameters: each filter on or off."""
     return SamplingParams(
         temperature=draw(st.one_of(st.just(1.0), st.floats(0.3, 3), st.just(0.0))),
         top_k=draw(st.integers(0, vocab)),
@@ -105,7 +105,7 @@ def params(draw: st.DrawFn, vocab: int) -> SamplingParams:
 
 @st.composite
 def groups(draw: st.DrawFn, *, lossless: bool = False) -> Group:
-    """Groups of 1 to 4 cases of rule target-only with laws of any kind, filtered, padded and limited in depth."""
+    """Draw groups of 1 to 4 cases of rule target-only: laws of any kind, filtered, padded, limited in depth."""
     vocab = draw(st.integers(1, 7))
     forest = [draw(trees(max_nodes=8, vocab=vocab)) for _ in range(draw(st.integers(1, 4)))]
     nodes = max(map(len, forest)) + draw(st.integers(0, 2))
@@ -132,20 +132,20 @@ def groups(draw: st.DrawFn, *, lossless: bool = False) -> Group:
 
 
 def plan(group: Group, rows: int, *, seed: int = 0, suite: str = "test") -> Plan:
-    """Plan in which a call has ``rows`` (a power of two) rows of each case."""
+    """Return a plan in which a call has ``rows`` (a power of two) rows of each case."""
     made = Plan(group, suite, seed, 64 * rows)
     assert made.rows_per_case == rows
     return made
 
 
 def one_case(case: Case, rows: int, *, seed: int = 0) -> Request:
-    """Request of ``rows`` rows of one case."""
+    """Return a request of ``rows`` rows of one case."""
     return plan(Group("one", (case,)), rows, seed=seed).call(0)[0]
 
 
 @st.composite
 def laws(draw: st.DrawFn, *, max_vocab: int = 4, max_depth: int = 3) -> Law:
-    """Irregular laws: impossible tokens, absent prefixes, random stops."""
+    """Draw irregular laws: impossible tokens, absent prefixes, random stops."""
     vocab = draw(st.integers(1, max_vocab))
     limit = draw(st.integers(1, max_depth))
     rng = draw(strategies.generators())
@@ -163,7 +163,7 @@ def laws(draw: st.DrawFn, *, max_vocab: int = 4, max_depth: int = 3) -> Law:
 
 
 def outcomes_of(law: Law) -> dict[tuple[int, ...], float]:
-    """P(emitted sequence) of a law, by plain loops over its prefixes and tokens."""
+    """Return P(emitted sequence) of a law, by plain loops over its prefixes and tokens."""
     tokens: list[tuple[int, ...]] = []
     found: dict[tuple[int, ...], float] = {}
     for m in range(law.size):

@@ -27,12 +27,18 @@ def stream(name: str) -> np.random.Generator:
 # ---- rule target-only, one request at a time
 
 
-def choose(row: Sequence[Any], tokens: Sequence[int], coin: Any, single: Any, acc: Any) -> int | None:
-    """Place of the child that is accepted: the first with mass whose coin is below (mass so far) / acc, or p >= single."""
+def choose(
+    row: Sequence[Any], tokens: Sequence[int], coin: Any, single: Any, acc: Any, given: Sequence[Any] | None = None
+) -> int | None:
+    """Place of the child that is accepted: the first with mass whose coin is below (mass so far) / acc, or p >= single.
+
+    ``given`` is the row as the sampler gets it, where that is not ``row`` exactly; threshold_single is compared to it.
+    """
     so_far: Any = 0
     for place, token in enumerate(tokens):
         so_far += row[token]
-        if row[token] > 0 and (coin < so_far / max(acc, LEAST_ACC) or row[token] >= single):
+        own = (given or row)[token]
+        if own > 0 and (coin < so_far / max(acc, LEAST_ACC) or own >= single):
             return place
     return None
 
@@ -61,6 +67,7 @@ def verify(
     depth_limit: int,
     single: Any = 1,
     acc: Any = 1,
+    given: Sequence[Sequence[Any]] | None = None,
 ) -> tuple[list[int], list[int]]:
     """Return the emitted tokens and the accepted nodes, the root first, of one step; every row sums to 1."""
     nodes = [0]
@@ -68,7 +75,7 @@ def verify(
         here = nodes[-1]
         at_limit = len(nodes) - 1 == depth_limit - 1
         drafts = [] if at_limit else [tokens[child] for child in children[here]]
-        place = choose(rows[here], drafts, coins[here], single, acc)
+        place = choose(rows[here], drafts, coins[here], single, acc, given and given[here])
         if place is None:
             last = invert(residual(rows[here], drafts), final_coin)
             return [*(tokens[node] for node in nodes[1:]), last], nodes

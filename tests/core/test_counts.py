@@ -13,7 +13,7 @@ from harness.law import Law, LawBuilder
 
 from .build import laws, outcomes_of
 
-quick = settings(max_examples=100, deadline=None)
+quick = settings(max_examples=60, deadline=None)
 
 Sequences = list[tuple[int, ...]]
 
@@ -25,7 +25,7 @@ def padded(sequences: Sequences, width: int) -> np.ndarray:
 
 @st.composite
 def emissions(draw: st.DrawFn) -> tuple[Sequences, int]:
-    """Sequences with repetitions, and a width they fit in; now and then too large for one packed integer each."""
+    """Draw sequences with repetitions, and a width they fit in; now and then too large for one packed integer each."""
     token = st.one_of(st.integers(0, 3), st.integers(0, draw(st.sampled_from([5, 2**31, 2**62]))))
     sequences = draw(st.lists(st.lists(token, min_size=1, max_size=5).map(tuple), max_size=12))
     again = draw(st.lists(st.sampled_from(sequences), max_size=12)) if sequences else []
@@ -84,7 +84,14 @@ def test_both_ways_of_counting_agree() -> None:
 
 
 def test_the_largest_packed_rows() -> None:
-    for token in (2**31 - 2, 2**31 - 1, 2**31, 3037000497, 3037000498, 3037000499):  # 3037000499^2 < 2^63 < 3037000500^2
+    for token in (
+        2**31 - 2,
+        2**31 - 1,
+        2**31,
+        3037000497,
+        3037000498,
+        3037000499,
+    ):  # 3037000499^2 < 2^63 < 3037000500^2
         rows = np.array([[token, token], [0, -1], [token, token], [token, 0], [0, token]])
         counts = count_sequences(rows)
         assert counts.tokens.tolist() == [[0, -1], [0, token], [token, 0], [token, token]]
@@ -103,7 +110,7 @@ def test_nothing_counted() -> None:
 
 @st.composite
 def emitted_of(draw: st.DrawFn) -> tuple[Law, Sequences, int]:
-    """A law with sequences that it may emit, and others."""
+    """Draw a law with sequences that it may emit, and others."""
     law = draw(laws())
     possible = [sequence for sequence, p in outcomes_of(law).items() if p > 1e-12]
     strange = st.lists(st.integers(0, law.vocab - 1), min_size=1, max_size=law.depth_limit + 2).map(tuple)
@@ -112,7 +119,9 @@ def emitted_of(draw: st.DrawFn) -> tuple[Law, Sequences, int]:
     return law, sequences, max(map(len, sequences), default=1) + draw(st.integers(0, 2))
 
 
-def loop(law: Law, sequences: Sequences) -> tuple[Counter[int], Counter[tuple[int, int]], Counter[tuple[int, int, str]]]:
+def loop(
+    law: Law, sequences: Sequences
+) -> tuple[Counter[int], Counter[tuple[int, int]], Counter[tuple[int, int, str]]]:
     """Reached prefixes, cells and strays, one sequence and one token at a time."""
     reached: Counter[int] = Counter()
     cells: Counter[tuple[int, int]] = Counter()
@@ -135,7 +144,7 @@ def loop(law: Law, sequences: Sequences) -> tuple[Counter[int], Counter[tuple[in
     return reached, cells, strays
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(emitted_of())
 def test_sequences_are_read_along_the_law(drawn: tuple[Law, Sequences, int]) -> None:
     law, sequences, width = drawn

@@ -24,11 +24,12 @@ from harness.rules import RULES, rule
 from harness.rules.target_only import acceptance
 from harness.tree import Tree
 
-from .build import UNIT, Dyadic, dyadic_cases, groups, one_case, outcomes_of, params, plan, renumberings, trees
+from .build import UNIT, Dyadic, dyadic_cases, groups, one_case, outcomes_of, params, plan, renumberings, splits, trees
 from .oracles import Path, choose, invert, outcomes, prefixes, stream, verify
 
-quick = settings(max_examples=60, deadline=None)
-many = settings(max_examples=200, deadline=None)
+few = settings(max_examples=25, deadline=None)
+quick = settings(max_examples=50, deadline=None)
+many = settings(max_examples=150, deadline=None)
 
 TARGET_ONLY, PLAIN = RULES["target-only"], RULES["plain"]
 
@@ -49,9 +50,7 @@ def assert_same_law(one: Law, other: Law, tolerance: float = 1e-12) -> None:
 def every_coin(drawn: Dyadic) -> dict[Path, Fraction]:
     case = drawn.case
     tree = case.tree
-    return outcomes(
-        tree.tokens.tolist(), tree.children, drawn.parts, UNIT, case.depth_limit, drawn.single, drawn.acc
-    )
+    return outcomes(tree.tokens.tolist(), tree.children, drawn.parts, UNIT, case.depth_limit, drawn.single, drawn.acc)
 
 
 def assert_law_is(law: Law, tree: Tree, expected: dict[Path, Fraction]) -> None:
@@ -127,18 +126,18 @@ def test_trying_every_coin_of_every_node_at_once(drawn: Dyadic) -> None:
 @quick
 @given(st.data(), st.integers(1, 9), st.integers(1, 4))
 def test_plain_law_is_that_of_every_coin(data: st.DataObject, vocab: int, limit: int) -> None:
-    probs = np.array([data.draw(strategies.probabilities(vocab, exact=True))], np.float32)
+    parts = data.draw(splits(UNIT, vocab))
+    probs = np.array([parts], np.float32) / UNIT
     case = Case("x", "plain", Tree([0], [-1]), np.zeros((1, vocab)), probs=probs, depth_limit=limit)
-    row = [Fraction(float(p)) for p in probs[0]]
-    hits = Counter(invert(row, Fraction(i, 4096)) for i in range(4096))
-    expected = {(token,): Fraction(times, 4096) for token, times in hits.items()}
+    hits = Counter(invert(parts, Fraction(i, UNIT)) for i in range(UNIT))
+    expected = {(token,): Fraction(times, UNIT) for token, times in hits.items()}
     law = PLAIN.law(case)
     assert_law_is(law, case.tree, expected)
     assert law.size == 1
     np.testing.assert_array_equal(law.rows[0], case.law_rows[0])
 
 
-@quick
+@few
 @given(groups(lossless=True))
 def test_at_thresholds_of_one_the_law_is_a_product(group: Group) -> None:
     """P(path, bonus) = prod p(child) * p(bonus | last), bonus no child of the last node unless the limit was hit."""
@@ -164,7 +163,7 @@ def test_at_thresholds_of_one_the_law_is_a_product(group: Group) -> None:
         assert abs(law.lengths.sum() - 1) < 1e-12
 
 
-@quick
+@few
 @given(st.data(), groups(lossless=True))
 def test_at_thresholds_of_one_sibling_order_changes_nothing(data: st.DataObject, group: Group) -> None:
     for case in group.cases:
@@ -182,7 +181,7 @@ def test_below_one_sibling_order_matters() -> None:
     assert other.rows[0].tolist() == [0.5, 0.5, 0]
 
 
-@quick
+@few
 @given(st.data(), groups())
 def test_numbering_changes_nothing(data: st.DataObject, group: Group) -> None:
     for case in group.cases:
@@ -194,7 +193,7 @@ def test_numbering_changes_nothing(data: st.DataObject, group: Group) -> None:
             assert renumbered.node[renumbered.find(law.prefix(m))] == new[law.node[m]]
 
 
-@quick
+@few
 @given(groups(), st.integers(1, 3))
 def test_padding_changes_nothing(group: Group, padding: int) -> None:
     for case in group.cases:
@@ -202,7 +201,7 @@ def test_padding_changes_nothing(group: Group, padding: int) -> None:
         assert_same_law(TARGET_ONLY.law(wider), TARGET_ONLY.law(case), 0)
 
 
-@quick
+@few
 @given(groups())
 def test_laws_of_any_case_are_laws(group: Group) -> None:
     for case in group.cases:
@@ -230,38 +229,30 @@ def test_laws_of_any_case_are_laws(group: Group) -> None:
 def test_acceptance_is_constant_between_the_marks(mass: list[float], rest: float, single: float, acc: float) -> None:
     """Decisions change at S_i / acc only: one coin between each two marks tells how much each child gets."""
     total = sum(mass) + rest
-    mass = [p / total for p in mass]
-    assume(all(abs(p - single) > 1e-6 or p == single for p in mass))  # the comparison is in float32
-    single, row = Fraction(single), [Fraction(p) for p in mass]  # type: ignore[assignment]
+    row = [Fraction(p / total) for p in mass]
     sums = itertools.accumulate(row)
-    marks = sorted({Fraction(0), Fraction(1), *(min(Fraction(1), s / max(Fraction(acc), Fraction(1e-9))) for s in sums)})
+    marks = sorted(
+        {Fraction(0), Fraction(1), *(min(Fraction(1), s / max(Fraction(acc), Fraction(1e-9))) for s in sums)}
+    )
     expected = [Fraction(0)] * len(mass)
     for low, high in itertools.pairwise(marks):
-        place = choose(row, range(len(row)), (low + high) / 2, single, Fraction(acc))
+        place = choose(row, range(len(row)), (low + high) / 2, Fraction(single), Fraction(acc))
         if place is not None:
             expected[place] += high - low
-    found = acceptance(np.array(mass), float(single), acc)
+    found = acceptance(np.array([float(p) for p in row]), np.array([p >= Fraction(single) for p in row], bool), acc)
     np.testing.assert_allclose(found, [float(p) for p in expected], rtol=0, atol=1e-12)
 
 
-@many
-@given(dyadic_cases(max_nodes=5, max_vocab=5), st.integers(0, 4095))
-def test_threshold_single_compares_what_the_sampler_gets(drawn: Dyadic, seed: int) -> None:
-    """A float32 row need not sum to 1; a child at threshold_single exactly is accepted by law and walk alike."""
-    rng = np.random.default_rng(seed)
-    case = drawn.case
-    weights = rng.dirichlet(np.ones(case.vocab), len(case.tree)).astype(np.float32)
-    node = int(rng.integers(len(case.tree)))
-    tokens = case.tree.child_tokens(node)
-    assume(tokens)
-    at = float(weights[node, tokens[0]])
-    assume(0 < at < 1)
-    case = replace(case, probs=weights, threshold_single=at, threshold_acc=1.0, depth_limit=case.tree.depth.max() + 1)
-    law = TARGET_ONLY.law(case)
-    path = [int(case.tree.tokens[step]) for step in case.tree.path(node)[1:]]
-    m = law.find(path)
-    assume(m >= 0)
-    assert law.rows[m, tokens[0]] == 1
+def test_threshold_single_compares_what_the_sampler_gets() -> None:
+    """A float32 row need not sum to 1; a child at threshold_single exactly is accepted, by law and walk alike."""
+    rng = stream("threshold single")
+    for _ in range(100):
+        probs = rng.dirichlet(np.ones(5), 3).astype(np.float32)
+        tree = Tree([0, 3, 1], [-1, 0, 0])
+        case = Case("x", "target-only", tree, np.zeros((3, 5)), probs=probs, threshold_single=float(probs[0, 3]))
+        law = TARGET_ONLY.law(case)
+        assert law.rows[0].tolist() == [0, 0, 0, 1, 0]
+        assert (TARGET_ONLY.walk(one_case(case, 4)).tokens[:, 0] == 3).all()
 
 
 # ---- walks
@@ -285,7 +276,7 @@ def plain_rows(request: Request, b: int) -> tuple[list[list[float]], list[list[i
     return rows, children
 
 
-def assert_walk_is_the_loop(group: Group, rows: int, seed: int, *, exact: bool) -> None:
+def assert_walk_is_the_loop(group: Group, rows: int, seed: int) -> None:
     request, _ = plan(group, rows, seed=seed).call(0)
     result = TARGET_ONLY.walk(request)
     S = request.depth_limit
@@ -296,15 +287,10 @@ def assert_walk_is_the_loop(group: Group, rows: int, seed: int, *, exact: bool) 
     for b in range(request.batch):
         law_rows, children = plain_rows(request, b)
         coins, final = request.coins[b].tolist(), float(request.final_coins[b])
-        single = float(np.float32(request.threshold_single))
-        if not exact:  # equality with threshold_single is between the float32 numbers
-            raw = request.target_probs[b]
-            law_rows = [
-                [single if p == np.float32(single) else x for x, p in zip(row, given, strict=True)]
-                for row, given in zip(law_rows, raw, strict=False)
-            ]
+        single, acc = float(np.float32(request.threshold_single)), float(request.threshold_acc)
+        given = request.target_probs[b].tolist()
         tokens = request.candidates[b].tolist()
-        sequence, nodes = verify(tokens, children, law_rows, coins, final, S, single, float(request.threshold_acc))
+        sequence, nodes = verify(tokens, children, law_rows, coins, final, S, single, acc, given)
         padding = [-1] * (S - len(sequence))
         assert result.lengths[b] == len(sequence)
         assert result.tokens[b].tolist() == sequence + padding
@@ -314,13 +300,13 @@ def assert_walk_is_the_loop(group: Group, rows: int, seed: int, *, exact: bool) 
 @quick
 @given(dyadic_cases(max_nodes=8, max_vocab=5), st.integers(0, 2**31 - 1))
 def test_walk_is_the_loop_on_exact_laws(drawn: Dyadic, seed: int) -> None:
-    assert_walk_is_the_loop(Group("one", (drawn.case,)), 16, seed, exact=True)
+    assert_walk_is_the_loop(Group("one", (drawn.case,)), 16, seed)
 
 
-@quick
+@few
 @given(groups(), st.integers(0, 2**31 - 1))
 def test_walk_is_the_loop_on_any_laws(group: Group, seed: int) -> None:
-    assert_walk_is_the_loop(group, 16, seed, exact=False)
+    assert_walk_is_the_loop(group, 16, seed)
 
 
 @quick
@@ -334,9 +320,7 @@ def test_walk_at_the_edges_of_the_coins(drawn: Dyadic, coin: float) -> None:
     law_rows, children = plain_rows(request, 0)
     tokens = request.candidates[0].tolist()
     thresholds = drawn.single / UNIT, drawn.acc / UNIT
-    sequence, nodes = verify(
-        tokens, children, law_rows, [coin] * len(tokens), coin, request.depth_limit, *thresholds
-    )
+    sequence, nodes = verify(tokens, children, law_rows, [coin] * len(tokens), coin, request.depth_limit, *thresholds)
     assert result.tokens[0, : len(sequence)].tolist() == sequence
     assert result.nodes is not None
     assert result.nodes[0, : len(nodes)].tolist() == nodes
@@ -424,11 +408,6 @@ def test_rules_are_found_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["chain", "", "Target-Only", "greedy "])
-def test_a_rule_that_is_not_there_yet(name: str) -> None:
-    with pytest.raises(UsageError, match=f"'{name}' is not there yet.*target-only"):
+def test_no_such_rule(name: str) -> None:
+    with pytest.raises(UsageError, match=f"no such rule: '{name}'.*plain.*target-only"):
         rule(name)
-
-
-def test_no_such_rule() -> None:
-    with pytest.raises(UsageError, match="no such rule: 'chain'.*plain.*target-only"):
-        rule("chain")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,7 @@ from harness.tree import Tree
 
 from .build import renumberings, tree_of, trees
 
-quick = settings(max_examples=80, deadline=None)
+quick = settings(max_examples=40, deadline=None)
 
 
 def assert_same(one: Tree, other: Tree) -> None:
@@ -50,7 +52,7 @@ def test_links_lead_back(tree: Tree, padding: int) -> None:
         listed = tree.children[node] if node < len(tree) else ()
         assert first[node] == (listed[0] if listed else -1)
     for node in range(size):
-        after = [b for listed in tree.children for a, b in zip(listed, listed[1:], strict=False) if a == node]
+        after = [b for listed in tree.children for a, b in itertools.pairwise(listed) if a == node]
         assert sibling[node] == (after[0] if after else -1)
 
     assert_same(Tree.from_links([*tree.tokens, *[0] * padding], first, sibling), tree)

@@ -127,3 +127,22 @@ class TokenV(Right):
         result = super().verify(request)
         result.tokens[0, 0] = request.vocab
         return result
+
+
+class IntoPadding(Right):
+    """Goes on from the root into padding, one row in two, as if token 0 of a padding column were its child."""
+
+    def walk(self, request: Request, b: int) -> list[int]:
+        emitted = super().walk(request, b)
+        padded = request.node_count[b] < request.nodes and request.coins[b, 0] < 0.5
+        return [0, emitted[0]] if padded and request.depth_limit > 1 else emitted
+
+
+class BeyondTheLimit(Right):
+    """Adds a token to a step that is as long as the depth limit allows."""
+
+    def verify(self, request: Request) -> Any:
+        result = super().verify(request)
+        more = (result.lengths == request.depth_limit).astype(np.int64)
+        tokens = np.column_stack([result.tokens, np.where(more, 0, -1)])
+        return Result(tokens=tokens, lengths=result.lengths + more)

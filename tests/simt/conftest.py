@@ -15,7 +15,7 @@ from harness.simt.compile import find_compiler
 
 @pytest.fixture(scope="session")
 def sources() -> Sources:
-    """The vendor's headers, from the user's cache or the package index."""
+    """Bring the vendor's headers, from the user's cache or the package index."""
     try:
         find_compiler()
         return fetch()
@@ -40,7 +40,7 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 
 @pytest.fixture
 def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache folder of this test's own."""
+    """Make an empty cache folder of this test's own."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("CHITREE_CACHE", str(folder))
     return folder

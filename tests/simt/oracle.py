@@ -42,7 +42,7 @@ class Outcome:
 
     def same_as(self, other: Outcome) -> bool:
         """Say whether every array is equal, bit for bit."""
-        return all(np.array_equal(mine, theirs) for mine, theirs in zip(vars(self).values(), vars(other).values()))
+        return all(np.array_equal(mine, theirs) for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True))
 
 
 def random_batch(rng: np.random.Generator, batch: int, nodes: int, depth: int, vocab: int) -> Batch:
@@ -148,7 +148,7 @@ def _last_draw(batch: Batch, out: Outcome, row: int, node: int, *, restricted: b
         left = np.maximum(left - out.draft[row, node], 0)
     running = np.cumsum(left)
     goal = float(batch.final_coins[row]) * running[-1]
-    for token, (mass, sum_so_far) in enumerate(zip(left, running)):
+    for token, (mass, sum_so_far) in enumerate(zip(left, running, strict=True)):
         if mass > 0 and sum_so_far > goal:
             return token
     positive = np.nonzero(left > 0)[0]

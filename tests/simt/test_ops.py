@@ -329,7 +329,7 @@ def in_float_registers(case: FloatCase) -> str:
 
 def check_floats(cases: list[FloatCase], rng: np.random.Generator, ulps: int = 0) -> None:
     """Compare bit by bit, any NaN being as good as another; or within some units in the last place."""
-    words = [Case(in_float_registers(case), tuple(map(BITS_OF.__getitem__, case.kinds)), lambda *_: None) for case in cases]
+    words = [Case(in_float_registers(case), tuple(BITS_OF[k] for k in case.kinds), lambda *_: None) for case in cases]
     results, operands = run_cases(words, rng)
     for case, result in zip(cases, results, strict=True):
         target, *sources = case.kinds
@@ -395,6 +395,9 @@ def test_float_arithmetic(kind: str, rng: np.random.Generator) -> None:
     check_floats(cases, rng)
 
 
+ORDERED = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
 def ordered(order: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     unordered = np.isnan(x) | np.isnan(y)
     if order in ("num", "nan"):
@@ -405,7 +408,7 @@ def ordered(order: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", ["f32", "f64"])
 def test_float_comparison(kind: str, rng: np.random.Generator) -> None:
-    orders = "eq ne lt le gt ge equ neu ltu leu gtu geu num nan".split()
+    orders = (*ORDERED, *(f"{order}u" for order in ORDERED), "num", "nan")
     cases = [
         FloatCase(f"setp.{order}.{kind} %p0, A, B; selp.{kind} D, A, B, %p0;", (kind,) * 3,
                   lambda x, y, order=order: np.where(ordered(order, x, y), x, y))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -66,6 +68,22 @@ def test_empty_batch(sources: Sources, rng: np.random.Generator) -> None:
     kernel = tree_target_only(vec=4, threads=32, sources=sources)
     batch = random_batch(rng, batch=0, nodes=6, depth=4, vocab=64)
     assert run_kernel(kernel, batch, 1.0, 1.0).same_as(empty_outcome(batch))
+
+
+def test_warm_start_loads_no_compiler(sources: Sources) -> None:
+    tree_target_only(vec=4, sources=sources)
+    code = """
+import subprocess, sys
+from harness.simt import tree_target_only
+def refuse(command, **options):
+    assert command[1:] == ["--version"], command
+    return real(command, **options)
+real, subprocess.run = subprocess.run, refuse
+tree_target_only(vec=4)
+assert "cuda" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_knows_versions_and_shared_memory(sources: Sources) -> None:

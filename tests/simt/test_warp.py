@@ -11,8 +11,14 @@ from .snippets import compiled, run_words
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
-#: A predicate that is false everywhere, but only at run time, so that the warp is taken apart and put together.
-PART = "and.b32 %r29, %r30, 1; setp.eq.u32 %p9, %r29, 0; @%p9 bra $even; bra $meet; $even: bra.uni $meet; $meet:"
+def lanes_apart(instruction: str, number: int) -> str:
+    """Have odd lanes come to an instruction first and wait there, even lanes by a jump back from below it."""
+    return (
+        f"and.b32 %r29, %r30, 1; setp.eq.u32 %p9, %r29, 0; @%p9 bra $later{number};"
+        f"$here{number}: {instruction} bra $next{number};"
+        f"$later{number}: bra $here{number};"
+        f"$next{number}:"
+    )
 
 
 def test_branches_by_lane_meet_again() -> None:
@@ -66,34 +72,40 @@ def source_lane(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
 def test_shuffle(mode: str, apart: bool) -> None:
     settings = [(b, c) for b in (0, 1, 5, 16, 31) for c in (0, 31, 0x1F, 0x181F, 0x1C03, 0x1000)]
     text, expected = ["mul.lo.u32 %r1, %r30, 3; mov.u32 %r7, 0;"], np.zeros(32, np.uint64)
-    for b, c in settings:
-        text.append(
-            f"shfl.sync.{mode}.b32 %r2|%p1, %r1, {b}, {c}, -1; selp.b32 %r3, 7, 0, %p1;"
-            "add.u32 %r2, %r2, %r3; mad.lo.u32 %r7, %r7, 31, %r2;"
-        )
+    for number, (b, c) in enumerate(settings):
+        shuffle = f"shfl.sync.{mode}.b32 %r2|%p1, %r1, {b}, {c}, -1;"
+        text.append(lanes_apart(shuffle, number) if apart else shuffle)
+        text.append("selp.b32 %r3, 7, 0, %p1; add.u32 %r2, %r2, %r3; mad.lo.u32 %r7, %r7, 31, %r2;")
         lanes = [source_lane(mode, lane, b, c) for lane in range(32)]
         expected = (expected * 31 + [3 * j + 7 * ok for j, ok in lanes]) % (1 << 32)
-    out = run_words((PART if apart else "") + "\n".join(text) + "OUT %r7;", threads=32)
+    out = run_words("\n".join(text) + "OUT %r7;", threads=32)
     assert out.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("apart", [False, True], ids=["in step", "apart"])
 def test_vote_match_reduce(apart: bool) -> None:
-    text = """
-        and.b32 %r1, %r30, 5; setp.eq.u32 %p1, %r1, 4;
-        vote.sync.ballot.b32 %r2, %p1, -1;
-        vote.sync.any.pred %p2, %p1, -1; vote.sync.all.pred %p3, %p1, -1; vote.sync.uni.pred %p4, !%p1, -1;
-        selp.b32 %r3, 1, 0, %p2; selp.b32 %r4, 2, 0, %p3; selp.b32 %r5, 4, 0, %p4;
-        add.u32 %r3, %r3, %r4; add.u32 %r3, %r3, %r5;
-        match.any.sync.b32 %r6, %r1, -1;
-        redux.sync.add.u32 %r8, %r30, -1; redux.sync.max.s32 %r9, %r30, -1; redux.sync.min.s32 %r10, %r30, -1;
-        redux.sync.or.b32 %r11, %r1, -1; redux.sync.and.b32 %r12, %r1, -1; redux.sync.xor.b32 %r13, %r30, -1;
-        activemask.b32 %r14;
-    """
+    instructions = [
+        "vote.sync.ballot.b32 %r2, %p1, -1;",
+        "vote.sync.any.pred %p2, %p1, -1;",
+        "vote.sync.all.pred %p3, %p1, -1;",
+        "vote.sync.uni.pred %p4, !%p1, -1;",
+        "match.any.sync.b32 %r6, %r1, -1;",
+        "redux.sync.add.u32 %r8, %r30, -1;",
+        "redux.sync.max.s32 %r9, %r30, -1;",
+        "redux.sync.min.s32 %r10, %r30, -1;",
+        "redux.sync.or.b32 %r11, %r1, -1;",
+        "redux.sync.and.b32 %r12, %r1, -1;",
+        "redux.sync.xor.b32 %r13, %r30, -1;",
+        "bar.warp.sync -1;",
+    ]
+    text = "and.b32 %r1, %r30, 5; setp.eq.u32 %p1, %r1, 4;"
+    text += "".join(lanes_apart(i, n) if apart else i for n, i in enumerate(instructions))
+    text += "activemask.b32 %r14; selp.b32 %r3, 1, 0, %p2; selp.b32 %r4, 2, 0, %p3; selp.b32 %r5, 4, 0, %p4;"
+    text += "add.u32 %r3, %r3, %r4; add.u32 %r3, %r3, %r5;"
     names = ["%r2", "%r3", "%r6", "%r8", "%r9", "%r10", "%r11", "%r12", "%r13", "%r14"]
     fold = "mov.u32 %r20, 0;" + "".join(f"mad.lo.u32 %r20, %r20, 31, {name};" for name in names)
     ballot = sum(1 << lane for lane in range(32) if lane & 5 == 4)
-    for lane, got in enumerate(run_words((PART if apart else "") + text + fold + "OUT %r20;", threads=32).tolist()):
+    for lane, got in enumerate(run_words(text + fold + "OUT %r20;", threads=32).tolist()):
         equal = sum(1 << other for other in range(32) if other & 5 == lane & 5)
         want = 0
         for word in (ballot, 1, equal, 496, 31, 0, 5, 0, 0, 0xFFFFFFFF):
@@ -114,22 +126,6 @@ def test_halves_of_a_warp_with_masks_of_their_own() -> None:
         threads=32,
     )
     assert out.tolist() == [120 + 0xFFFF] * 16 + [376] * 16
-
-
-def test_early_lanes_wait_for_their_mask() -> None:
-    """Odd lanes come to the shuffle first, even lanes after a loop."""
-    out = run_words(
-        """
-        and.b32 %r1, %r30, 1; mov.u32 %r2, %r30; setp.eq.u32 %p1, %r1, 1; @%p1 bra $meet;
-        mov.u32 %r3, 0;
-        $loop: add.u32 %r2, %r2, 100; add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, %r30; @%p2 bra $loop;
-        $meet: shfl.sync.bfly.b32 %r4, %r2, 1, 31, -1;
-        OUT %r4;
-        """,
-        threads=32,
-    )
-    value = [lane if lane % 2 else lane + 100 * max(lane, 1) for lane in range(32)]
-    assert out.tolist() == [value[lane ^ 1] for lane in range(32)]
 
 
 def test_barrier_orders_shared_memory() -> None:
@@ -221,6 +217,40 @@ def test_module_constants_and_extension_of_narrow_loads() -> None:
     table, signed_bytes, plain = [10, 20, -10, 40], [1, -1, -128, 3], [1, 255, 128, 3]
     want = [(signed_bytes[k % 4] * 1000 + table[k % 4] + plain[k % 4] * 7 + (k % 4 == 2)) % (1 << 32) for k in range(40)]
     assert out.tolist() == want
+
+
+@pytest.mark.parametrize("stride", [0, 4, 8, 16, 32, "mixed"])
+@pytest.mark.parametrize("space", ["global", "shared"])
+def test_loads_by_the_step_between_lanes(space: str, stride: int | str) -> None:
+    """Side by side, all the same, apart, and in no order; the address register is a target too."""
+    offset = f"mul.lo.u32 %r1, %r30, {stride};" if stride != "mixed" else "xor.b32 %r1, %r30, 5; shl.b32 %r1, %r1, 4;"
+    module = f".global .align 16 .b32 table[400] = {{{', '.join(str(7 * k) for k in range(400))}}};"
+    fill = """
+        .shared .align 16 .b32 box[400];
+        mov.u32 %r2, %r30; mov.u64 %d1, table; mov.u32 %r3, box;
+        $copy: mul.wide.u32 %d2, %r2, 4; add.s64 %d3, %d1, %d2; ld.global.u32 %r4, [%d3];
+        shl.b32 %r5, %r2, 2; add.u32 %r5, %r3, %r5; st.shared.u32 [%r5], %r4;
+        add.u32 %r2, %r2, 45; setp.lt.u32 %p1, %r2, 400; @%p1 bra $copy;
+        bar.sync 0;
+    """
+    if space == "global":
+        base, at = f"{offset} cvt.u64.u32 %d4, %r1; add.s64 %d4, %d1, %d4;", "%d4"
+    else:
+        base, at = f"{offset} add.u32 %r1, %r3, %r1;", "%r1"
+    loads = f"""
+        ld.{space}.u32 %r10, [{at}]; ld.{space}.v2.u32 {{%r11, %r12}}, [{at}+0];
+        ld.{space}.s8 %r13, [{at}+64]; ld.{space}.v4.u32 {{%r14, %r15, _, %r1}}, [{at}+16];
+    """
+    fold = "mov.u32 %r20, 0;" + "".join(f"mad.lo.u32 %r20, %r20, 31, %r{n};" for n in (10, 11, 12, 13, 14, 15, 1))
+    out = run_words(fill + base + loads + fold + "OUT %r20;", threads=45, module=module)
+    for lane, got in enumerate(out.tolist()):
+        k = (lane ^ 5) * 4 if stride == "mixed" else lane * int(stride) // 4
+        low_byte = 7 * (k + 16) % 256
+        words = [7 * k, 7 * k, 7 * (k + 1), low_byte - 256 * (low_byte > 127), *(7 * (k + n) for n in (4, 5, 7))]
+        want = 0
+        for word in words:
+            want = (want * 31 + word) % (1 << 32)
+        assert got == want, lane
 
 
 def test_barrier_that_some_never_reach_is_a_deadlock() -> None:

@@ -60,7 +60,7 @@ def test_chi_square_uses_its_level_in_full():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "runs"), [("A", 100_000), ("B", 60_000)])
+@pytest.mark.parametrize(("name", "runs"), [("A", 50_000), ("B", 30_000)])
 def test_verdict_size_on_the_laws(name, runs):
     """L0-L2 with their shares, at 1e-2, 1e-3 and 1e-4; 2.4-fold conservative at the shares .5/.25/.25 with L3."""
     assert sum(WITHIN_CASE[layer] for layer in ("cells", "chi-square")) == pytest.approx(0.6)

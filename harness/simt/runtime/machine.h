@@ -33,6 +33,17 @@ typedef struct {
 #define STORE_SHARED(T, a, v) (*(T *)(S + (u32)(a)) = (v))
 #define STORE_LOCAL(T, a, v) (*(T *)(LOCAL(l) + (u32)(a)) = (v))
 
+/* The step between lanes' addresses where it is the same for all, else -1. */
+#define STEP(T) \
+  static inline u64 step_##T(const T *address) { \
+    const T first = address[0], step = (T)(address[1] - first); \
+    T odd = 0; \
+    for (u32 l = 0; l < 32; l++) odd |= address[l] ^ (T)(first + (T)l * step); \
+    return odd ? ~0ull : step; \
+  }
+STEP(u32)
+STEP(u64)
+
 /* Lanes that are at a block and not parked at the barrier. */
 static inline u32 lanes_at(const Warp *W, i32 pc) {
   u32 lanes = 0;
