@@ -1,180 +1,181 @@
-"""The gate's suites: what every sampler of a rule is run on."""
+"""The gate's suites: what every sampler of a rule is run on.
+
+The cases of a rule are the rows of its covering array, put into groups of equal V, N, S and thresholds, and a few
+groups of their own for what no array holds: laws with one outcome, children that cover the support, large trees.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 
 from harness.errors import UsageError
-from harness.filters import SamplingParams
 from harness.groups import Group
 from harness.suite import Suite, SuiteGroup
 
-from .recipe import Recipe
+from .arrays import (
+    ARRAY_RULES,
+    CHAIN_RULES,
+    LARGE,
+    REDRAWN_RULES,
+    SIZES,
+    SMALL,
+    TREE_RULES,
+    Row,
+    covering_array,
+    factors,
+)
+from .recipe import Frame, Recipe
 
 __all__ = ["SUITES", "suite"]
 
-SUITES = {"smoke": 15.0, "standard": 90.0}
-"""Suites, with the seconds on two cores that a plugin of 500k rows/s stays within."""
-
-SMALL_VOCAB = 64
-DRAWS = {"smoke": (1 << 13, 1 << 13), "standard": (3 << 16, 1 << 14)}
-"""Draws a case: with V up to SMALL_VOCAB, and above it."""
-
-P = SamplingParams
+LEAST_GROUP, LARGEST_GROUP = 4, 8
+LOSSLESS, LOSSY = (1.0, 1.0), (0.6, 0.8)
 
 
-def suite(name: str) -> Suite:
-    """Return the suite of this name; a UsageError lists those there are."""
-    if name == "deep":
-        raise UsageError("suite 'deep' is not there yet; suites that are: smoke, standard")
-    if name not in SUITES:
-        raise UsageError(f"no such suite: {name!r}; expected one of {', '.join(SUITES)}")
-    small, large = DRAWS[name]
-    groups = [SuiteGroup(group, small if group.vocab <= SMALL_VOCAB else large) for group in _groups()]
-    return Suite(name, tuple(groups), SUITES[name])
+@dataclass(frozen=True)
+class Size:
+    """A class of vocabularies: the V that its groups take in turn, and the shape of their cases."""
+
+    vocabs: tuple[int, ...]
+    nodes: int
+    depth_limit: int
+    chain: int
+    """Nodes of a chain whose drafts are redrawn: its prefixes are enumerated."""
+    support: int
+    """Tokens of a draft law there."""
 
 
-def _group(
-    name: str,
-    rule: str,
-    recipes: dict[str, Recipe],
-    *,
-    nodes: int,
-    depth_limit: int,
-    thresholds: tuple[float, float] = (1.0, 1.0),
-) -> Group:
-    cases = [
-        recipe.make(f"{name}/{key}", rule, nodes=nodes, depth_limit=depth_limit, thresholds=thresholds)
-        for key, recipe in recipes.items()
-    ]
-    return Group(name, tuple(cases))
+SIZE = {
+    "tiny": Size((5, 6, 4), nodes=8, depth_limit=5, chain=4, support=6),
+    "small": Size((16, 16, 64), nodes=12, depth_limit=6, chain=4, support=12),
+    "wide": Size((4100, 4098, 4097), nodes=6, depth_limit=4, chain=3, support=6),
+    "huge": Size((32768, 32770, 151936), nodes=3, depth_limit=3, chain=3, support=4),
+}
+LIMITED_DEPTH = 3
+STATES = {"tiny": 13, "small": 13, "wide": 7, "huge": 3}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much a suite takes: sizes and draws a case of each, all triples or not, and seconds for a quick plugin."""
+
+    draws: dict[str, int]
+    triples: bool
+    seconds: float
+
+
+SUITES = {
+    "smoke": Scale({"tiny": 1 << 13, "small": 1 << 13, "wide": 1 << 13}, triples=False, seconds=15.0),
+    "standard": Scale({"tiny": 3 << 16, "small": 3 << 16, "wide": 1 << 12, "huge": 1 << 8}, triples=True, seconds=90.0),
+    "deep": Scale({"tiny": 3 << 19, "small": 3 << 19, "wide": 1 << 16, "huge": 1 << 12}, triples=True, seconds=1800.0),
+}
 
 
 @cache
-def _groups() -> tuple[Group, ...]:
-    tree = "target-only"
-    return (
-        _group(
-            "tiny-v4",
-            tree,
-            {
-                "chain": Recipe("chain", "flat", 4, 5, by="top"),
-                "star-hot": Recipe("star", "peaked", 4, 4, params=P(1.5)),
-                "random-cold": Recipe("binary", "zipf", 4, 6, by="uniform", params=P(0.7)),
-                "random-top-k": Recipe("binary", "bimodal", 4, 6, params=P(top_k=3)),
-            },
-            nodes=6,
-            depth_limit=5,
-        ),
-        _group(
-            "odd-v5",
-            tree,
-            {
-                "chain-top-p": Recipe("chain", "zipf", 5, 6, params=P(top_p=0.9)),
-                "star": Recipe("star", "flat", 5, 5, by="top"),
-                "comb-holes": Recipe("comb", "holes", 5, 7),
-                "binary-hot": Recipe("binary", "near-ties", 5, 7, params=P(2.0)),
-            },
-            nodes=7,
-            depth_limit=6,
-        ),
-        _group(
-            "even-v6",
-            tree,
-            {
-                "chain-dyadic": Recipe("chain", "dyadic", 6, 5),
-                "ternary": Recipe("ternary", "zipf", 6, 8, by="top"),
-                "comb-top-k": Recipe("comb", "flat", 6, 8, params=P(0.8, top_k=4)),
-                "binary-ties": Recipe("binary", "ties", 6, 7, by="uniform"),
-            },
-            nodes=8,
-            depth_limit=5,
-        ),
-        _group(
-            "filters-v16",
-            tree,
-            {
-                "temperature": Recipe("random-recursive", "zipf", 16, 12, params=P(0.6)),
-                "top-k": Recipe("random-recursive", "flat", 16, 12, by="top", params=P(top_k=5)),
-                "top-p": Recipe("wide-random", "bimodal", 16, 12, params=P(top_p=0.8)),
-                "all": Recipe("wide-random", "zipf", 16, 12, params=P(1.3, top_k=10, top_p=0.95)),
-                "min-p": Recipe("random-recursive", "peaked", 16, 12, by="top", params=P(2.0, min_p=0.05)),
-            },
-            nodes=12,
-            depth_limit=6,
-        ),
-        _group(
-            "depth-limited-v16",
-            tree,
-            {
-                "chain": Recipe("chain", "peaked", 16, 8, by="top"),
-                "comb": Recipe("comb", "zipf", 16, 10, by="top"),
-                "binary": Recipe("binary", "dyadic", 16, 10, by="top"),
-                "random": Recipe("random-recursive", "bimodal", 16, 10, by="top", params=P(0.8)),
-            },
-            nodes=10,
-            depth_limit=3,
-        ),
-        _group(
-            "padded-v16",
-            tree,
-            {
-                "root-only": Recipe("chain", "zipf", 16, 1, likely_zero=True),
-                "chain": Recipe("chain", "zipf", 16, 4, by="top", likely_zero=True),
-                "star": Recipe("star", "flat", 16, 6, likely_zero=True),
-                "comb": Recipe("comb", "bimodal", 16, 7, by="sampled", likely_zero=True, params=P(0.9)),
-                "full": Recipe("ternary", "zipf", 16, 12, likely_zero=True),
-            },
-            nodes=12,
-            depth_limit=5,
-        ),
-        _group(
-            "covered-v16",
-            tree,
-            {
-                "chain": Recipe("chain", "dyadic", 16, 4, covered=True),
-                "star": Recipe("star", "dyadic", 16, 8, covered=True),
-                "ternary": Recipe("ternary", "dyadic", 16, 9, covered=True),
-                "random": Recipe("wide-random", "dyadic", 16, 9, covered=True),
-            },
-            nodes=9,
-            depth_limit=4,
-        ),
-        _group(
-            "thresholds-v16",
-            tree,
-            {
-                "chain": Recipe("chain", "zipf", 16, 5, by="top"),
-                "star": Recipe("star", "zipf", 16, 6),
-                "random": Recipe("random-recursive", "peaked", 16, 8, by="top", params=P(1.5)),
-                "comb": Recipe("comb", "bimodal", 16, 8, by="top"),
-            },
-            nodes=8,
-            depth_limit=5,
-            thresholds=(0.6, 0.8),
-        ),
-        _group(
-            "wide-v4100",
-            tree,
-            {
-                "chain": Recipe("chain", "zipf", 4100, 4, by="top"),
-                "star-top-p": Recipe("star", "peaked", 4100, 6, params=P(1.2, top_p=0.95)),
-                "random-top-k": Recipe("random-recursive", "llm-like", 4100, 6, by="top", params=P(0.9, top_k=50)),
-                "holes": Recipe("wide-random", "holes", 4100, 6, by="top", params=P(0.7)),
-            },
-            nodes=6,
-            depth_limit=4,
-        ),
-        _group(
-            "plain-v16",
-            "plain",
-            {
-                "flat": Recipe("chain", "flat", 16, 1),
-                "cold": Recipe("chain", "zipf", 16, 1, params=P(0.5)),
-                "top-k": Recipe("chain", "bimodal", 16, 1, params=P(top_k=6)),
-                "top-p": Recipe("chain", "holes", 16, 1, params=P(1.4, top_p=0.9)),
-            },
-            nodes=1,
-            depth_limit=1,
-        ),
+def suite(name: str) -> Suite:
+    """Return the suite of this name; a UsageError lists those there are."""
+    if name not in SUITES:
+        raise UsageError(f"no such suite: {name!r}; expected one of {', '.join(SUITES)}")
+    scale = SUITES[name]
+    groups = [entry for rule in ARRAY_RULES for entry in _groups(rule, scale)]
+    return Suite(name, tuple(groups), scale.seconds)
+
+
+def _groups(rule: str, scale: Scale) -> Iterator[SuiteGroup]:
+    packs: dict[tuple[str, str, str], list[Recipe]] = {}
+    for row in _rows(rule, scale):
+        key = (row["size"], row.get("depth", "full"), row.get("thresholds", "lossless"))
+        packs.setdefault(key, []).append(_recipe(row))
+    number: dict[str, int] = {}
+    for (size, depth, thresholds), recipes in sorted(packs.items(), key=lambda item: SIZES.index(item[0][0])):
+        for part in _parts(recipes):
+            turn = number[size] = number.get(size, -1) + 1
+            frame = _frame(rule, size, turn, depth, thresholds)
+            yield _group(f"{rule}/{size}-{turn}", frame, part, scale.draws[size])
+    yield from _own_groups(rule, scale)
+
+
+def _rows(rule: str, scale: Scale) -> Iterator[Row]:
+    """Yield the rows of a suite: with all triples in standard; in smoke few of the wide laws, which are slow."""
+    if scale.triples:
+        yield from covering_array(rule, LARGE)
+        return
+    yield from covering_array(rule, SMALL)
+    shared = {"size": "wide", "shape": "comb", "by": "top", "padding": "none", "order": "shuffled", "draft": "noisy"}
+    columns = factors(rule, LARGE)
+    for family in ("flat", "llm-like"):
+        for filtering in ("none", "top-k", "top-p", "all") if "filter" in columns else ("argmax",) * 2:
+            row = {**shared, "family": family, "filter": filtering}
+            yield {name: value for name, value in row.items() if name in columns}
+
+
+def _recipe(row: Row) -> Recipe:
+    return Recipe(
+        family=row["family"],
+        filter=row.get("filter", "argmax"),
+        shape=row.get("shape", "chain"),
+        by=row.get("by", "sampled"),
+        draft=row.get("draft", "noisy"),
+        padded=row.get("padding") == "padded",
+        shuffled=row.get("order") == "shuffled",
     )
+
+
+def _frame(rule: str, name: str, turn: int, depth: str = "full", thresholds: str = "lossless") -> Frame:
+    """Return what the cases of the ``turn``-th group of a size share."""
+    size = SIZE[name]
+    vocab = size.vocabs[turn % len(size.vocabs)]
+    if rule == "plain":
+        return Frame(rule, vocab, 1, 1)
+    limit = LIMITED_DEPTH if depth == "limited" else size.depth_limit
+    lossy = LOSSY if thresholds == "lossy" else LOSSLESS
+    if rule not in REDRAWN_RULES:
+        return Frame(rule, vocab, size.nodes, limit, lossy)
+    support = min(size.support, vocab)
+    if rule in CHAIN_RULES:  # one node more than the depth limit takes, where that is to bite
+        return Frame(
+            rule, vocab, size.chain + (depth == "limited"), min(limit, size.chain), lossy, STATES[name], support
+        )
+    return Frame(rule, vocab, size.nodes, min(limit, LIMITED_DEPTH + 1), lossy, STATES[name], support)
+
+
+def _parts(recipes: Sequence[Recipe]) -> Iterator[list[Recipe]]:
+    """Cut recipes into parts of a group's size; too few are made up by the same ones again, with other laws."""
+    recipes = [*recipes] * (-(-LEAST_GROUP // len(recipes)) if len(recipes) < LEAST_GROUP else 1)
+    parts = -(-len(recipes) // LARGEST_GROUP)
+    yield from (list(recipes[i::parts]) for i in range(parts))
+
+
+def _group(name: str, frame: Frame, recipes: Sequence[Recipe], n: int) -> SuiteGroup:
+    """Return a group; its cases are named for what they are, numbered where that is not unique."""
+    names: list[str] = []
+    for recipe in recipes:
+        words = [recipe.family, recipe.filter] + ([recipe.draft] if frame.states else [])
+        base = f"{name}/{'-'.join(words)}"
+        names.append(f"{base}-{len(names)}" if base in names else base)
+
+    def make() -> Group:
+        return Group(name, tuple(recipe.make(key, frame) for key, recipe in zip(names, recipes, strict=True)))
+
+    shape = (frame.vocab, frame.nodes, frame.depth_limit, frame.thresholds)
+    return SuiteGroup(name, frame.rule, tuple(names), n, make, *shape)
+
+
+def _own_groups(rule: str, scale: Scale) -> Iterator[SuiteGroup]:
+    """Yield the groups that are in no array."""
+    draws = scale.draws["small"]
+    frame = _frame(rule, "small", 0)
+    single = Recipe("zipf", shape="star" if rule not in CHAIN_RULES and rule != "plain" else "chain", by="top")
+    if rule != "greedy":
+        outcomes = [replace(single, filter=name) for name in ("argmax", "cold", "top-1", "least-top-p")]
+        few = max(1 << 10, draws >> 6)
+        yield _group(f"{rule}/one-outcome", frame, [*outcomes, replace(single, family="one-hot")], few)
+    if rule in TREE_RULES:
+        covered = [Recipe("dyadic", shape=shape, covered=True) for shape in ("chain", "star", "ternary", "wide-random")]
+        yield _group(f"{rule}/covered", replace(frame, nodes=9, depth_limit=4), covered, draws)
+        if scale.triples:
+            shapes = ("chain", "comb", "random-recursive", "wide-random")
+            large = [Recipe("zipf", "top-p", shape=shape, by="top", shuffled=True) for shape in shapes]
+            yield _group(f"{rule}/large-tree", replace(frame, nodes=68, depth_limit=8), large, draws)

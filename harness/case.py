@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from .dtypes import DTYPES, Dtype, rounded
 from .filters import SEMANTICS, SamplingParams, Semantics, target_probs
 from .tree import Tree
 
@@ -46,6 +47,8 @@ class Case:
         each row, and the law rows, target and draft, are those of the state that a path leads to (:mod:`.redraw`).
     replacement : bool
         Siblings are drawn from the draft law independently; False: without replacement.
+    dtype : "float32", "float16" or "bfloat16"
+        Format to which the law rows that a sampler gets are rounded: its logits, probabilities and draft law.
 
     Raises
     ------
@@ -65,6 +68,7 @@ class Case:
     probs: Singles | None = None
     draft: Singles | None = None
     replacement: bool = True
+    dtype: Dtype = "float32"
 
     def __post_init__(self) -> None:
         size = len(self.tree)
@@ -83,6 +87,8 @@ class Case:
             raise ValueError(f"depth_limit must be at least 1, got {self.depth_limit}")
         if self.nodes < size:
             raise ValueError(f"nodes must be at least the tree's {size}, got {self.nodes}")
+        if self.dtype not in DTYPES:
+            raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {self.dtype!r}")
         for name in ("threshold_single", "threshold_acc"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)}")
@@ -117,10 +123,20 @@ class Case:
         """Number of law rows R where drafts are redrawn, else 0."""
         return 0 if self.draft is None else len(self.logits)
 
+    @property
+    def target_logits(self) -> Singles:
+        """What a sampler gets, float32 [n, V]: the raw logits."""
+        return rounded(self.logits, self.dtype)
+
     @cached_property
     def target_probs(self) -> Singles:
         """What a sampler gets, float32 [n, V]: the laws after the filters, sequential semantics."""
-        return self.filtered(SEMANTICS["sequential"]).astype(np.float32)
+        return rounded(self.filtered(SEMANTICS["sequential"]), self.dtype)
+
+    @property
+    def draft_probs(self) -> Singles | None:
+        """What a sampler gets, float32 [R, V]: the draft laws, from which the drafts are drawn."""
+        return None if self.draft is None else rounded(self.draft, self.dtype)
 
     def filtered(self, semantics: Semantics) -> Floats:
         """Return the laws after the filters as ``semantics`` reads them, float64 [n, V]."""
@@ -130,15 +146,16 @@ class Case:
 
     @property
     def law_rows(self) -> Floats:
-        """The laws of exactly the float32 rows a sampler gets, float64 [n, V], normalised."""
+        """The laws of exactly the rows a sampler gets, float64 [n, V], normalised."""
         return _normalised(self.target_probs)
 
     @property
     def draft_rows(self) -> Floats:
-        """The draft laws of exactly the float32 rows a sampler gets, float64 [R, V], normalised."""
-        if self.draft is None:
+        """The draft laws of exactly the rows a sampler gets, float64 [R, V], normalised."""
+        rows = self.draft_probs
+        if rows is None:
             raise ValueError(f"case {self.name} has no draft law")
-        return _normalised(self.draft)
+        return _normalised(rows)
 
 
 def _normalised(rows: Singles) -> Floats:

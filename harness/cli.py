@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import __version__
+from .commands.cases import cases
+from .commands.law import law
 from .errors import ChitreeError, UsageError
+
+if TYPE_CHECKING:
+    from .suite import Suite
 
 __all__ = ["main"]
 
 DEFAULT_SAMPLERS = ("sglang-tree", "reference")
 LATER = {
-    "cases": "list cases; draw one with its laws",
-    "law": "the exact law of a case",
     "probe": "measured law of a coin-driven sampler by threshold bisection",
     "plan": "samples needed for a wanted bias and power",
     "zoo": "the gate against the library of broken and right samplers",
@@ -51,6 +55,10 @@ def run(arguments: Sequence[str]) -> int:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "chitree"
         click.echo(f"{where}: {' '.join(error.format_message().split())} (see `{where} --help`)", err=True)
         return 2
+    except BrokenPipeError:  # nobody reads on, as with `| head`
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except click.Abort:
         click.echo("chitree: interrupted", err=True)
         return 130
@@ -66,6 +74,10 @@ def cli() -> None:
     """
 
 
+cli.add_command(cases)
+cli.add_command(law)
+
+
 def _later(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
     if value not in (None, False, ()):
         raise UsageError(f"{parameter.opts[0]} is not there yet in chitree {__version__}; leave it out")
@@ -78,9 +90,9 @@ def _later(context: click.Context, parameter: click.Parameter, value: Any) -> An
     "samplers",
     multiple=True,
     metavar="NAME|MODULE:ATTR|FILE.py:ATTR|all|all-cpu",
-    help="Repeatable. Default: sglang-tree and reference.",
+    help="Repeatable. Default: those of sglang-tree and reference that have a case to run.",
 )
-@click.option("--case", "cases", multiple=True, metavar="GLOB", help="Repeatable. Default: every case of the suite.")
+@click.option("--case", "cases", multiple=True, metavar="GLOB|FILE.json", help="Repeatable. Default: the whole suite.")
 @click.option("--suite", "suite_name", default="standard", show_default=True, metavar="smoke|standard")
 @click.option(
     "--alpha",
@@ -127,11 +139,10 @@ def gate(
     from .gate import gate as run_gate
     from .supervisor import Limits
 
-    if any(glob.endswith(".json") for glob in cases):
-        raise UsageError("--case FILE.json is not there yet; name cases of the suite by a glob")
+    chosen = suite(suite_name)
     cores = len(os.sched_getaffinity(0))
     options = GateOptions(
-        samplers=_expand(samplers or DEFAULT_SAMPLERS),
+        samplers=_expand(samplers or _fitting(chosen, cases)),
         cases=cases,
         alpha=alpha,
         seed=seed,
@@ -142,11 +153,20 @@ def gate(
         limits=Limits.from_environment(),
     )
     display = Display(quiet=quiet, verbose=verbose)
-    results = run_gate(suite(suite_name), options, display.progress)
+    results = run_gate(chosen, options, display.progress)
     assert options.out is not None
     junit(results, options.out / "junit.xml")
     display.verdict(results, options.out)
     return results.exit_code
+
+
+def _fitting(suite: Suite, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the default samplers that have a case to run among those named."""
+    from .samplers.registry import sampler
+    from .selection import select
+
+    rules = select(suite, names).rules
+    return tuple(name for name in DEFAULT_SAMPLERS if rules.intersection(sampler(name).claims.rules))
 
 
 def _expand(names: Sequence[str]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from pathlib import Path
@@ -30,6 +31,8 @@ class _Console(Console):
 
 def stdout() -> Console:
     """Return the console of stdout: as wide as the terminal, of a fixed width elsewhere, and no markup in texts."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names that the terminal's encoding has not
     console = _Console(highlight=False, markup=False, emoji=False)
     return console if console.is_terminal else _Console(highlight=False, markup=False, emoji=False, width=PLAIN_WIDTH)
 

@@ -12,6 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .errors import UsageError
+
 __all__ = ["GREEDY_BELOW", "SEMANTICS", "SamplingParams", "Semantics", "softmax", "target_probs"]
 
 Floats = NDArray[np.float64]
@@ -37,7 +39,7 @@ class SamplingParams:
     def __post_init__(self) -> None:
         if not 0.0 <= self.temperature <= float(np.finfo(np.float32).max):
             raise ValueError(f"temperature must be a finite float32 >= 0, got {self.temperature}")
-        if not 0.0 < self.top_p <= 1.0:
+        if not (self.top_p <= 1.0 and np.float32(self.top_p) > 0.0):
             raise ValueError(f"top_p must lie in (0, 1], got {self.top_p}")
         if not 0.0 <= self.min_p <= 1.0:
             raise ValueError(f"min_p must lie in [0, 1], got {self.min_p}")
@@ -48,6 +50,10 @@ class SamplingParams:
     def greedy(self) -> bool:
         """True where the temperature means argmax."""
         return self.temperature < float(np.float32(GREEDY_BELOW))
+
+
+class UnknownSemantics(UsageError, ValueError):
+    """No semantics has these fields."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,11 @@ class Semantics:
         Argmax among equal maxima: any of them, or the lowest id.
     min_p : "applied" or "ignored"
         Whether min-p is applied at all.
+
+    Raises
+    ------
+    UnknownSemantics
+        A ValueError that names the field.
     """
 
     name: str = "sequential"
@@ -80,9 +91,17 @@ class Semantics:
 
     def __post_init__(self) -> None:
         if sorted(self.order) != ["min-p", "temperature", "top-k", "top-p"]:
-            raise ValueError(f"order must name temperature, top-k, top-p and min-p once each, got {self.order}")
+            raise UnknownSemantics(f"order must name temperature, top-k, top-p and min-p once each, got {self.order}")
+        for name, known in (
+            ("top_k_ties", ("all", "exact")),
+            ("top_p_boundary", ("stop", "one-more")),
+            ("greedy_ties", ("any", "first")),
+            ("min_p", ("applied", "ignored")),
+        ):
+            if getattr(self, name) not in known:
+                raise UnknownSemantics(f"{name} must be {' or '.join(map(repr, known))}, got {getattr(self, name)!r}")
         if self.joint and abs(self.order.index("top-k") - self.order.index("top-p")) != 1:
-            raise ValueError(f"joint top-k and top-p must be neighbours in the order, got {self.order}")
+            raise UnknownSemantics(f"joint top-k and top-p must be neighbours in the order, got {self.order}")
 
 
 SEMANTICS: dict[str, Semantics] = {

@@ -11,20 +11,21 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from . import __version__
 from .case import Case
+from .claimed import Unstated, claimed_law
 from .counts import SequenceCounts
 from .errors import Unavailable, UsageError
+from .followed import followed
 from .groups import Plan
 from .law import Law
 from .results import CaseResult, MinDetectable, Results, SamplerResult, Where, worst, write
-from .rules import rule
+from .rules import exact_law, rule
 from .samplers.base import Claims
 from .samplers.registry import is_plugin, sampler
-from .stats.alpha import case_alpha
+from .selection import Selection, select
 from .stats.power import min_detectable
 from .stats.verdict import judge
 from .streams import stream
@@ -44,7 +45,7 @@ class GateOptions:
     Parameters
     ----------
     samplers : names of built-in samplers, MODULE:ATTR or FILE.py:ATTR
-    cases : globs of case names; none means all
+    cases : globs of case names, and names of case files; none means all
     alpha : probability that a correct sampler raises any alarm in the whole run
     seed : of every random stream
     workers, threads : processes for each sampler, and the threads that they share
@@ -76,7 +77,8 @@ def gate(suite: Suite, options: GateOptions, progress: Progress = lambda *_: Non
         Before anything runs: no such sampler, a case glob that matches nothing, an option out of range; and where a
         plugin turns out to be no sampler.
     """
-    _check(suite, options)
+    _check(options)
+    selection = select(suite, options.cases)
     results = Results(
         chitree=__version__,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -85,19 +87,16 @@ def gate(suite: Suite, options: GateOptions, progress: Progress = lambda *_: Non
         suite=suite.name,
         verdict="pass",
     )
-    laws: dict[str, Law] = {}
+    laws = {name: exact_law(selection.suite.case(name), path) for name, path in selection.files.items()}
     for name in options.samplers:
-        _gate_one(name, suite, options, laws, results, progress)
+        _gate_one(name, selection, options, laws, results, progress)
     return results
 
 
-def _check(suite: Suite, options: GateOptions) -> None:
+def _check(options: GateOptions) -> None:
     for name in options.samplers:
         if not is_plugin(name):
             sampler(name)
-    for glob in options.cases:
-        if not any(fnmatchcase(case.name, glob) for case in suite.cases()):
-            raise UsageError(f"--case {glob!r} matches no case of suite {suite.name}; see `chitree cases`")
     if not 0.0 < options.alpha < 1.0:
         raise UsageError(f"--alpha must lie strictly between 0 and 1, got {options.alpha}")
     if options.shrink is not None and not 0 <= options.shrink <= MOST_SHRINK:
@@ -107,9 +106,15 @@ def _check(suite: Suite, options: GateOptions) -> None:
 
 
 def _gate_one(
-    name: str, suite: Suite, options: GateOptions, laws: dict[str, Law], results: Results, progress: Progress
+    name: str,
+    selection: Selection,
+    options: GateOptions,
+    laws: dict[str, Law],
+    results: Results,
+    progress: Progress,
 ) -> None:
     """Run one sampler and append what was found to ``results``, writing the file after every group."""
+    suite = selection.suite
     known = None if is_plugin(name) else sampler(name)
     found = SamplerResult(
         name=name,
@@ -134,13 +139,15 @@ def _gate_one(
             known.prepare()
         except Unavailable as error:
             return conclude(str(error))
-    every = suite.plans(known.claims.rules if known else suite.sizes, options.seed)
-    sweep = Sweep(name, every, options.workers, options.threads, options.limits)
+    sweep = Sweep(name, options.workers, options.threads, options.limits)
     try:
         claims = known.claims if known else Claims.from_wire(sweep.claims())
-        alpha = case_alpha(options.alpha, sum(suite.sizes.get(rule, 0) for rule in claims.rules))
-        selected = [plan for plan in every if plan.group.rule in claims.rules and _selected(plan, options.cases)]
-        judge_of = _Judge(name, suite, options, alpha, laws)
+        entries = [entry for entry in suite.groups if entry.rule in claims.rules and entry.name in selection.names]
+        selected = [
+            replace(plan, group=plan.group.rounded(claims.dtype)) for plan in suite.plans(entries, options.seed)
+        ]
+        usual = claims.semantics is None and claims.dtype == "float32"
+        judge_of = _Judge(name, selection, options, claims, laws if usual else {})
         for plan in selected:
             misfit = _misfit(plan, claims)
             if misfit:
@@ -164,14 +171,6 @@ def _gate_one(
         return conclude(str(error))
     finally:
         sweep.close()
-
-
-def _wanted(case: Case, globs: Sequence[str]) -> bool:
-    return not globs or any(fnmatchcase(case.name, glob) for glob in globs)
-
-
-def _selected(plan: Plan, globs: Sequence[str]) -> bool:
-    return any(_wanted(case, globs) for case in plan.group.cases)
 
 
 def _misfit(plan: Plan, claims: Claims) -> str | None:
@@ -206,12 +205,12 @@ def _shrink(fixed: int | None, sweep: Sweep, suite: Suite, options: GateOptions)
 
 @dataclass(frozen=True)
 class _Judge:
-    """Holds the draws of cases against their laws, for one sampler; ``alpha`` is a case's share."""
+    """Holds the draws of cases against their laws, for one sampler of these ``claims``."""
 
     name: str
-    suite: Suite
+    selection: Selection
     options: GateOptions
-    alpha: float
+    claims: Claims
     laws: dict[str, Law]
     shrink: int = 0
 
@@ -220,15 +219,17 @@ class _Judge:
         cases = run.plan.group.cases
         counts: Sequence[SequenceCounts | None] = run.counts or [None] * len(cases)
         pairs = zip(cases, counts, strict=True)
-        return [self._case(run, case, drawn) for case, drawn in pairs if _wanted(case, self.options.cases)]
+        names = self.selection.names[run.plan.group.name]
+        return [self._case(run, case, drawn) for case, drawn in pairs if case.name in names]
 
     def _case(self, run: GroupRun, case: Case, counts: SequenceCounts | None) -> CaseResult:
+        alpha = self.selection.alpha(case.name, self.claims.rules, self.options.alpha)
         result = CaseResult(
             case=case.name,
             group=run.plan.group.name,
             rule=case.rule,
             n=0,
-            alpha=self.alpha,
+            alpha=alpha,
             verdict="broken" if run.broken else "skipped",
             reason=run.broken or run.skipped,
             min_detectable=MinDetectable(None, None, None),
@@ -237,11 +238,16 @@ class _Judge:
         )
         if counts is None:
             return result
-        if case.name not in self.laws:
-            self.laws[case.name] = rule(case.rule).law(case)
+        try:
+            if case.name not in self.laws:
+                self.laws[case.name] = claimed_law(case, self.claims)
+        except Unstated as why:
+            result.verdict, result.reason = "skipped", str(why)
+            return result
         law = self.laws[case.name]
-        rng = stream("pit", self.options.seed, self.suite.name, result.group, case.name)
-        judgement = judge(law, counts, self.alpha, rng)
+        lossless_only = rule(case.rule).lossless_only
+        rng = stream("pit", self.options.seed, self.selection.suite.name, result.group, case.name)
+        judgement = judge(law, counts, alpha, rng, conditional=lossless_only)
         result.n = judgement.n
         result.verdict = "biased" if judgement.biased else "pass"
         result.p_value = judgement.p_value
@@ -250,17 +256,21 @@ class _Judge:
             for part in judgement.evidence
         ]
         result.certified_tv = judgement.certified_tv
-        result.min_detectable = MinDetectable(**min_detectable(law, judgement.n, self.alpha))
+        result.min_detectable = MinDetectable(**min_detectable(law, judgement.n, alpha, conditional=lossless_only))
         result.where = [Where(**asdict(row)) for row in judgement.where]
+        if self.claims.semantics is not None and (judgement.biased or law.undecided is not None):
+            result.diagnosis = followed(case, self.claims.semantics, counts, alpha, rng)
         return result
 
     def _reproduce(self, case: Case) -> str:
-        command = ["chitree", "gate", "--sampler", self.name, "--case", case.name, "--suite", self.suite.name]
-        command += ["--seed", str(self.options.seed), "--alpha", repr(self.options.alpha), "--shrink", str(self.shrink)]
+        chosen, options = self.selection, self.options
+        command = ["chitree", "gate", "--sampler", self.name, "--case", chosen.argument(case.name)]
+        command += ["--suite", chosen.suite.name, "--seed", str(options.seed)]
+        command += ["--alpha", repr(chosen.alone(case.name, options.alpha)), "--shrink", str(self.shrink)]
         return shlex.join(command)
 
 
 def _sort(found: SamplerResult, suite: Suite) -> None:
     """Put cases into the suite's order, whichever group was done first."""
-    order = {case.name: i for i, case in enumerate(suite.cases())}
+    order = {name: i for i, name in enumerate(suite.names)}
     found.cases.sort(key=lambda result: order[result.case])

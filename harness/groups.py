@@ -8,13 +8,14 @@ group and the number of the call, so that a call is the same whoever runs it, an
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .case import Case
+from .dtypes import Dtype, rounded
 from .filters import softmax
 from .redraw import redraw
 from .request import Gather, Request
@@ -47,7 +48,16 @@ class Group:
     def __post_init__(self) -> None:
         first = self.cases[0]
         for case in self.cases:
-            for field in ("rule", "vocab", "nodes", "depth_limit", "threshold_single", "threshold_acc", "states"):
+            for field in (
+                "rule",
+                "vocab",
+                "nodes",
+                "depth_limit",
+                "threshold_single",
+                "threshold_acc",
+                "states",
+                "dtype",
+            ):
                 if getattr(case, field) != getattr(first, field):
                     raise ValueError(
                         f"cases of group {self.name} must agree in {field}: {first.name} has {getattr(first, field)}, "
@@ -83,6 +93,12 @@ class Group:
 
     def __len__(self) -> int:
         return len(self.cases)
+
+    def rounded(self, dtype: Dtype) -> Group:
+        """Return the group for a sampler that gets its law rows in ``dtype``."""
+        if dtype == self.cases[0].dtype:
+            return self
+        return Group(self.name, tuple(replace(case, dtype=dtype) for case in self.cases))
 
     @cached_property
     def tables(self) -> Tables:
@@ -124,12 +140,12 @@ class Tables:
             parents[g, :real] = case.tree.parents
             first[g], sibling[g] = case.tree.links(nodes)
             given = len(case.logits)
-            logits[g, :given], probs[g, :given] = case.logits, case.target_probs
+            logits[g, :given], probs[g, :given] = case.target_logits, case.target_probs
             if given < rows:
                 z = stream("padding", group.name, case.name).normal(0.0, 2.0, (rows - given, vocab))
-                logits[g, given:], probs[g, given:] = z, softmax(z)
+                logits[g, given:], probs[g, given:] = rounded(z, case.dtype), rounded(softmax(z), case.dtype)
         params = [case.params for case in group.cases]
-        drafts = [case.draft for case in group.cases if case.draft is not None]
+        drafts = [draft for case in group.cases if (draft := case.draft_probs) is not None]
         return cls(
             candidates=candidates,
             parents=parents,
@@ -228,6 +244,7 @@ class Plan:
             seed=int(rng.integers(2**31)),
             seeds=rng.integers(2**31, size=batch),
             positions=1 + number * batch + np.arange(batch, dtype=np.int64),
+            dtype=first.dtype,
         )
         return request, which
 
@@ -236,9 +253,10 @@ class Plan:
         group = self.group
         rng = stream("drafts", self.seed, self.suite, group.name, number)
         for g, case in enumerate(group.cases):
-            assert case.draft is not None
+            draft = case.draft_probs
+            assert draft is not None
             mine, real = np.flatnonzero(which == g), len(case.tree)
-            tokens, states = redraw(rng, case.tree, case.draft, len(mine), case.replacement)
+            tokens, states = redraw(rng, case.tree, draft, len(mine), case.replacement)
             candidates[mine, :real] = tokens
             rows[mine, :real] = g * group.rows + states
 

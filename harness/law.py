@@ -8,16 +8,34 @@ and acceptance lengths included, is derived from these two.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Law", "LawBuilder"]
+__all__ = ["Law", "LawBuilder", "Undecided"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Undecided:
+    """What rounding decides in the law of a sampler that filters for itself (:mod:`.margins`).
+
+    Parameters
+    ----------
+    tokens : bool [M, V]
+        Tokens that may be missing after a prefix. Given that another one comes, the law's row, restricted to the
+        others, holds.
+    stops_known : bool
+        Whether the chance that a step goes on after an emitted prefix is known nevertheless: it is 0 or 1 wherever the
+        emitted token alone decides.
+    """
+
+    tokens: NDArray[np.bool_]
+    stops_known: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +55,8 @@ class Law:
         P(next token | prefix m is emitted and another token follows); each row sums to 1.
     depth_limit : int
         S: no more than S tokens are emitted.
+    undecided : Undecided or None
+        Where not None, rows and reach are those with every undecided token there; see :attr:`decided`.
     """
 
     parent: Ints
@@ -45,6 +65,7 @@ class Law:
     reach: Floats
     rows: Floats
     depth_limit: int
+    undecided: Undecided | None = None
     _codes: Ints = field(init=False, repr=False)
     _order: Ints = field(init=False, repr=False)
 
@@ -64,6 +85,19 @@ class Law:
     def vocab(self) -> int:
         """Number of tokens V."""
         return int(self.rows.shape[1])
+
+    @cached_property
+    def decided(self) -> Law:
+        """The law given that no undecided token comes: rows restricted to the others; rows of 0 where there are none.
+
+        Its reach is that of a prefix that is followed by a decided token. The law itself where all are decided.
+        """
+        if self.undecided is None:
+            return self
+        rows = np.where(self.undecided.tokens, 0.0, self.rows)
+        mass = rows.sum(axis=1)
+        rows /= np.where(mass > 0.0, mass, 1.0)[:, None]
+        return replace(self, reach=self.reach * mass, rows=rows, undecided=None)
 
     @cached_property
     def depth(self) -> Ints:
@@ -133,7 +167,7 @@ class Law:
         for m in range(1, self.size):
             parent = self.parent[m]
             reach[m] = reach[parent] * rows[parent, self.token[m]] * goes_on[m]
-        return Law(self.parent, self.token, self.node, reach, rows, self.depth_limit)
+        return replace(self, reach=reach, rows=rows)
 
 
 class LawBuilder:

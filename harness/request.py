@@ -9,6 +9,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .dtypes import Dtype
+
 __all__ = ["Gather", "Request", "Result", "TorchRequest"]
 
 Ints = NDArray[np.int64]
@@ -94,6 +96,8 @@ class Request:
     """int64 [B]: seed of each request, below 2^31."""
     positions: Ints
     """int64 [B]: sequence length of each request."""
+    dtype: Dtype = "float32"
+    """Format that the values of the law rows are exact in; tensors of them have it."""
 
     @property
     def batch(self) -> int:
@@ -112,13 +116,19 @@ class Request:
         return int(rows.table.shape[-1] if isinstance(rows, Gather) else rows.shape[-1])
 
     def torch(self, device: str = "cpu") -> TorchRequest:
-        """Return the same request with every array a torch tensor on ``device``; needs torch."""
+        """Return the same request with every array a torch tensor on ``device``; needs torch.
+
+        Law rows have the format of the request, the other floats float32.
+        """
         import torch
 
         values: dict[str, Any] = {}
         for entry in fields(self):
             value = getattr(self, entry.name)
             values[entry.name] = torch.from_numpy(value).to(device) if isinstance(value, np.ndarray) else value
+        for name in ("target_logits", "target_probs", "draft_probs"):
+            if values[name] is not None:
+                values[name] = values[name].to(getattr(torch, self.dtype))
         return TorchRequest(values)
 
 

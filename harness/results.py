@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -15,6 +16,9 @@ __all__ = ["EXIT_CODES", "CaseResult", "MinDetectable", "Results", "SamplerResul
 
 SCHEMA = 1
 EXIT_CODES = {"pass": 0, "biased": 1, "broken": 3}
+
+Verdict = Literal["pass", "biased", "broken"]
+CaseVerdict = Literal["pass", "biased", "broken", "skipped", "known", "fixed"]
 
 
 class Where(msgspec.Struct):
@@ -49,7 +53,7 @@ class CaseResult(msgspec.Struct, kw_only=True):
     rule: str
     n: int
     alpha: float
-    verdict: str
+    verdict: CaseVerdict
     reason: str | None = None
     p_value: float | None = None
     evidence: list[dict[str, Any]] = msgspec.field(default_factory=list)
@@ -67,7 +71,7 @@ class SamplerResult(msgspec.Struct, kw_only=True):
     name: str
     runs_on: str | None
     versions: dict[str, str]
-    verdict: str
+    verdict: Verdict
     reason: str | None = None
     shrink: dict[str, Any] = msgspec.field(default_factory=dict)
     not_tried: list[dict[str, str]] = msgspec.field(default_factory=list)
@@ -84,7 +88,7 @@ class Results(msgspec.Struct, kw_only=True):
     seed: int
     alpha: float
     suite: str
-    verdict: str
+    verdict: Verdict
     samplers: list[SamplerResult] = msgspec.field(default_factory=list)
 
     @property
@@ -93,12 +97,11 @@ class Results(msgspec.Struct, kw_only=True):
         return EXIT_CODES[self.verdict]
 
 
-def worst(verdicts: list[str]) -> str:
+def worst(verdicts: Sequence[str]) -> Verdict:
     """Return the verdict of several: bias beats broken, broken beats pass; skipped, known and fixed do not count."""
-    for verdict in ("biased", "broken"):
-        if verdict in verdicts:
-            return verdict
-    return "pass"
+    if "biased" in verdicts:
+        return "biased"
+    return "broken" if "broken" in verdicts else "pass"
 
 
 def write(results: Results, path: Path) -> None:

@@ -1,26 +1,70 @@
-"""Suites: groups of cases with the number of draws for each."""
+"""Suites: groups of cases with the number of draws for each, made when they are first looked into."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from .case import Case
 from .groups import Group, Plan
+from .rules import rule
 
 __all__ = ["Suite", "SuiteGroup"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SuiteGroup:
-    """A group and the draws ``n`` that each of its cases gets."""
+    """A group of which the names are known and the rest is made on demand.
 
-    group: Group
+    Parameters
+    ----------
+    name, rule : str
+    names : tuple of str
+        Names of its cases.
+    n : int
+        Draws a case.
+    make : callable
+        Makes the group; called once.
+    vocab, nodes, depth_limit : int
+        V, N and S of its cases.
+    thresholds : tuple of float
+        Of its cases, single and acc.
+    """
+
+    name: str
+    rule: str
+    names: tuple[str, ...]
     n: int
+    make: Callable[[], Group] = field(repr=False)
+    vocab: int
+    nodes: int
+    depth_limit: int
+    thresholds: tuple[float, float] = (1.0, 1.0)
+
+    @classmethod
+    def of(cls, group: Group, n: int) -> SuiteGroup:
+        """Return the entry of a group that is made already."""
+        names, first = tuple(case.name for case in group.cases), group.cases[0]
+        thresholds = first.threshold_single, first.threshold_acc
+        return cls(
+            group.name, group.rule, names, n, lambda: group, group.vocab, group.nodes, first.depth_limit, thresholds
+        )
+
+    @cached_property
+    def group(self) -> Group:
+        """The group, its cases checked to be of their rule."""
+        group = self.make()
+        for case in group.cases:
+            try:
+                rule(case.rule).check(case)
+            except ValueError as error:
+                raise ValueError(f"case {case.name}: {error}") from None
+        return group
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Suite:
     """A named list of groups; case names are unique in it.
 
@@ -32,24 +76,44 @@ class Suite:
     seconds: float
 
     def __post_init__(self) -> None:
-        names = [case.name for case in self.cases()]
-        if len(set(names)) != len(names):
-            raise ValueError(f"suite {self.name} has two cases of the name {max(names, key=names.count)!r}")
+        if len(set(self.names)) != len(self.names):
+            raise ValueError(f"suite {self.name} has two cases of the name {max(self.names, key=self.names.count)!r}")
 
-    def cases(self) -> Iterator[Case]:
-        """Yield every case in order."""
-        for entry in self.groups:
-            yield from entry.group.cases
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of all cases, in order."""
+        return tuple(name for entry in self.groups for name in entry.names)
 
     @cached_property
     def sizes(self) -> dict[str, int]:
         """Number of cases of each rule."""
         sizes: dict[str, int] = {}
-        for case in self.cases():
-            sizes[case.rule] = sizes.get(case.rule, 0) + 1
+        for entry in self.groups:
+            sizes[entry.rule] = sizes.get(entry.rule, 0) + len(entry.names)
         return sizes
 
-    def plans(self, rules: Iterable[str], seed: int) -> list[Plan]:
-        """Return the plan of every group of one of the ``rules``."""
-        wanted = set(rules)
-        return [Plan(entry.group, self.name, seed, entry.n) for entry in self.groups if entry.group.rule in wanted]
+    def cases(self) -> Iterator[Case]:
+        """Make every group and yield every case in order."""
+        for entry in self.groups:
+            yield from entry.group.cases
+
+    def case(self, name: str) -> Case:
+        """Return the case of this name."""
+        entry = next(entry for entry in self.groups if name in entry.names)
+        return next(case for case in entry.group.cases if case.name == name)
+
+    def draws(self, vocab: int, nodes: int) -> int:
+        """Return the draws of a case that is none of the suite's.
+
+        Those of its cases whose V is nearest, halved until no more law entries are read than for any of its own.
+        """
+        near = min(self.groups, key=lambda entry: (abs(math.log(entry.vocab / vocab)), -entry.n))
+        most = max(entry.n * entry.vocab * entry.nodes for entry in self.groups)
+        n = near.n
+        while n > 1 and n % 2 == 0 and n * vocab * nodes > most:
+            n //= 2
+        return n
+
+    def plans(self, entries: Iterable[SuiteGroup], seed: int) -> list[Plan]:
+        """Return the plans of some of its groups."""
+        return [Plan(entry.group, self.name, seed, entry.n) for entry in entries]

@@ -45,9 +45,9 @@ class Sweep:
     skipped nevertheless.
     """
 
-    def __init__(self, sampler: str, plans: Sequence[Plan], workers: int, threads: int, limits: Limits) -> None:
-        self.plans = list(plans)
-        """What is run; may be narrowed once the claims are known."""
+    def __init__(self, sampler: str, workers: int, threads: int, limits: Limits) -> None:
+        self.plans: list[Plan] = []
+        """What is run: set once the claims are known."""
         self._limits = limits
         self._workers = [Worker(sampler, limits, max(1, threads // workers)) for _ in range(workers)]
         self._lock = threading.Lock()

@@ -65,7 +65,7 @@ def emitted(result: Any, request: Expected) -> Ints:
     if outside.any():
         row, column = np.argwhere(outside)[0]
         raise BrokenResult(f"tokens must lie in [0, {vocab}), got {tokens[row, column]} in row {row}, column {column}")
-    kept: Ints = np.where(beyond, -1, tokens).astype(np.int64)
+    kept: Ints = np.where(beyond, -1, tokens.astype(np.int64))  # signed first: -1 is no uint8
     if getattr(result, "nodes", None) is not None:
         _check_nodes(_integers(result, "nodes"), kept, lengths, request)
     return kept
@@ -76,8 +76,14 @@ def _integers(result: Any, name: str) -> NDArray[np.integer[Any]]:
     if value is None:
         raise BrokenResult(f"verify must return harness.Result(tokens=..., lengths=...): {name} is missing")
     if hasattr(value, "detach"):  # a torch tensor, wherever it lives
-        value = value.detach().cpu().numpy()
-    array = np.asarray(value)
+        value = value.detach().cpu()
+        if str(value.dtype) == "torch.bfloat16":  # which NumPy has not
+            raise BrokenResult(f"{name} must be of an integer dtype, got bfloat16")
+        value = value.numpy()
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise BrokenResult(f"{name} must be an array: {error}") from None
     if not np.issubdtype(array.dtype, np.integer):
         what = f"{name} must be of an integer dtype, got {array.dtype}"
         if np.issubdtype(array.dtype, np.floating) and np.isnan(array).any():
@@ -89,8 +95,9 @@ def _integers(result: Any, name: str) -> NDArray[np.integer[Any]]:
 def _check_nodes(nodes: NDArray[np.integer[Any]], tokens: Ints, lengths: Ints, request: Expected) -> None:
     """Check that nodes are a path from the root, one node for each emitted token's predecessor, of those tokens."""
     batch, count = request.candidates.shape
-    if nodes.ndim != 2 or nodes.shape[0] != batch or nodes.shape[1] < lengths.max():
-        raise BrokenResult(f"nodes must have shape [{batch}, {request.depth_limit}] or wider, got {list(nodes.shape)}")
+    least = max(request.depth_limit, int(lengths.max()))
+    if nodes.ndim != 2 or nodes.shape[0] != batch or nodes.shape[1] < least:
+        raise BrokenResult(f"nodes must have shape [{batch}, {least}] or wider, got {list(nodes.shape)}")
     width = min(nodes.shape[1], tokens.shape[1])
     path = nodes[:, :width].astype(np.int64)
     real = np.arange(width) < lengths[:, None]

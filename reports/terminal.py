@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
 from rich.console import Console
+from rich.segment import Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -63,9 +64,9 @@ def _sampler(sampler: SamplerResult, console: Console, verbose: bool) -> None:
     if sampler.reason:
         say(f"{sampler.verdict}: {sampler.reason}", STYLES[sampler.verdict])
     if sampler.cases:
-        grid = _grid(sampler.cases)
         # A narrow terminal breaks the lines of the table itself rather than lose figures.
-        console.print(grid, width=max(console.width, WIDTH), crop=False, no_wrap=True, overflow="ignore")
+        wide = console.options.update_width(max(console.width, WIDTH))
+        console.print(Segments(console.render(_grid(sampler.cases), wide)), soft_wrap=True, end="")
         say(LEGEND.format(alpha=sampler.cases[0].alpha), "dim")
     for group, cases in _without_draws(sampler.cases):
         say(f"{group}: {cases[0].verdict}: {cases[0].reason or 'no reason given'}", STYLES[cases[0].verdict])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,15 @@ from ..tree import Tree
 __all__ = ["Rule", "Walked"]
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 Walked = Result[Ints]
+
+
+class LawOf(Protocol):
+    """The exact law of a step under a rule."""
+
+    def __call__(self, case: Case, rows: Floats | None = None) -> Law:
+        """Return the law of ``case``; ``rows``, float64 like ``case.law_rows``, are the target's laws instead of it."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +36,7 @@ class Rule:
     ----------
     name : str
     law : callable
-        Takes a case and returns its :class:`Law`.
+        Takes a case and returns its :class:`Law`; with ``rows``, as if the target's laws were these.
     walk : callable
         Takes a request and returns what a right verifier emits, tokens and nodes int64 [B, S], lengths int64 [B].
     shape : "tree", "chain" or "root"
@@ -40,15 +48,18 @@ class Rule:
         Thresholds below 1 mean something to it.
     greedy : bool
         It is for temperature 0 only.
+    lossless_only : bool
+        No rule is claimed: next tokens are tested given their prefix, and acceptance is not looked at.
     """
 
     name: str
-    law: Callable[[Case], Law]
+    law: LawOf
     walk: Callable[[Request], Walked]
     shape: Literal["tree", "chain", "root"] = "tree"
     drafts: Literal["given", "replacement", "no-replacement"] = "given"
     lossy: bool = False
     greedy: bool = False
+    lossless_only: bool = False
 
     @property
     def redraws(self) -> bool:

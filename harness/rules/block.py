@@ -30,7 +30,7 @@ def _hold(r: Floats, surplus: Floats) -> Floats:
     return np.where(total > 0.0, surplus / np.where(total > 0.0, total, 1.0), 1.0)
 
 
-def law(case: Case) -> Law:
+def law(case: Case, rows: Floats | None = None) -> Law:
     """Return the exact law of ``case``, over draft draws as well as coins.
 
     Prefix s of i drafts is emitted and continued where at least i drafts are accepted, that is by the coin of i or of a
@@ -42,7 +42,7 @@ def law(case: Case) -> Law:
     ValueError
         Where the prefixes that the drafts can lead to are too many to enumerate.
     """
-    target, draft = case.law_rows, case.draft_rows
+    target, draft = case.law_rows if rows is None else rows, case.draft_rows
     states = len(target)
     chain = case.tree.order
     last = min(len(chain), case.depth_limit) - 1
@@ -52,7 +52,7 @@ def law(case: Case) -> Law:
         stop = len(parents)
         for index in range(start, stop):
             p, q = target[state_of[index]], draft[state_of[index]]
-            for token in np.flatnonzero(q):
+            for token in np.flatnonzero(np.minimum(p, q)):  # without target mass r = 0: no later coin accepts either
                 parents.append(index)
                 tokens.append(int(token))
                 depths.append(depth)

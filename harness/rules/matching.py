@@ -15,7 +15,7 @@ from ..case import Case
 from ..draw import draw
 from ..law import Law, LawBuilder
 from ..request import Request
-from .base import Rule, Walked
+from .base import Floats, Rule, Walked
 
 __all__ = ["GREEDY", "SAMPLER_MATCH"]
 
@@ -23,9 +23,9 @@ Ints = NDArray[np.int64]
 Choose = Callable[[NDArray[np.float32], NDArray[np.float32]], Ints]
 
 
-def law(case: Case) -> Law:
+def law(case: Case, rows: Floats | None = None) -> Law:
     """Return the exact law of ``case``: a child is reached with the target's probability of its token."""
-    rows, tree = case.law_rows, case.tree
+    rows, tree = case.law_rows if rows is None else rows, case.tree
     builder = LawBuilder(case.depth_limit)
     queue = [(-1, 0, 1.0)]
     for parent, node, reach in queue:

@@ -8,15 +8,15 @@ from ..case import Case
 from ..draw import draw
 from ..law import Law, LawBuilder
 from ..request import Request
-from .base import Rule, Walked
+from .base import Floats, Rule, Walked
 
 __all__ = ["PLAIN"]
 
 
-def law(case: Case) -> Law:
+def law(case: Case, rows: Floats | None = None) -> Law:
     """Return the law of ``case``: the root's row."""
     builder = LawBuilder(case.depth_limit)
-    builder.add(-1, -1, 0, 1.0, case.law_rows[0])
+    builder.add(-1, -1, 0, 1.0, (case.law_rows if rows is None else rows)[0])
     return builder.build()
 
 

@@ -117,7 +117,7 @@ def _rejections(
             yield from _rejections(rest, left / left.sum(), siblings, False, weight * float(surplus[token]), depth + 1)
 
 
-def law(case: Case) -> Law:
+def law(case: Case, rows: Floats | None = None) -> Law:
     """Return the exact law of ``case``, over draft draws as well as coins.
 
     The walk's position is a node of the tree; several nodes can stand after the same prefix, each with its own
@@ -129,7 +129,7 @@ def law(case: Case) -> Law:
         Where the prefixes that the drafts can lead to, or the orders in which siblings drawn without replacement can
         be rejected, are too many to enumerate.
     """
-    target, draft, tree = case.law_rows, case.draft_rows, case.tree
+    target, draft, tree = case.law_rows if rows is None else rows, case.draft_rows, case.tree
     states, vocab = target.shape
     _check_siblings(case)
     known: dict[tuple[int, int], Floats] = {}

@@ -16,7 +16,7 @@ from ..case import Case
 from ..draw import draw
 from ..law import Law, LawBuilder
 from ..request import Request
-from .base import Rule, Walked
+from .base import Floats, Rule, Walked
 
 __all__ = ["TARGET_ONLY", "acceptance"]
 
@@ -42,9 +42,9 @@ def acceptance(mass: NDArray[np.float64], sure: NDArray[np.bool_], threshold_acc
     return taken
 
 
-def law(case: Case) -> Law:
+def law(case: Case, rows: Floats | None = None) -> Law:
     """Return the exact law of ``case``."""
-    rows = case.law_rows
+    given, rows = (case.target_probs, case.law_rows) if rows is None else (rows.astype(np.float32), rows)
     tree = case.tree
     lossless = case.threshold_single >= 1.0 and case.threshold_acc >= 1.0
     builder = LawBuilder(case.depth_limit)
@@ -54,8 +54,8 @@ def law(case: Case) -> Law:
         if tree.depth[node] >= case.depth_limit - 1:
             tokens = tokens[:0]
         row = rows[node]
-        sure = case.target_probs[node, tokens] >= np.float32(case.threshold_single)  # as given: rounded, not normalised
-        accepted = acceptance(row[tokens], sure, case.threshold_acc)
+        sure = given[node, tokens] >= np.float32(case.threshold_single)  # as given: rounded, not normalised
+        accepted = row[tokens] if lossless else acceptance(row[tokens], sure, case.threshold_acc)
         if not lossless and len(tokens):
             rest = row.copy()
             rest[tokens] = 0.0

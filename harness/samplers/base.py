@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ..dtypes import DTYPES, Dtype
 from ..errors import UsageError
+from ..filters import SEMANTICS, Semantics
 from ..request import Request
-from ..rules import RULES, rule
+from ..rules import rule
 
 __all__ = ["Claims", "Sampler", "Verifier"]
 
@@ -36,6 +38,10 @@ class Claims:
         Whether it is run with thresholds below 1, and at temperature 0.
     max_vocab, max_nodes : int or None
         The largest V and N it takes.
+    semantics : Semantics or None
+        Of a sampler that takes logits: how it reads temperature, top-k, top-p and min-p.
+    dtype : "float32", "float16" or "bfloat16"
+        The format in which it gets law rows.
     """
 
     rules: tuple[str, ...]
@@ -45,24 +51,21 @@ class Claims:
     greedy: bool = True
     max_vocab: int | None = None
     max_nodes: int | None = None
+    semantics: Semantics | None = None
+    dtype: Dtype = "float32"
 
     @classmethod
     def of(cls, verifier: object) -> Claims:
         """Read the claims of a plugin; an unknown value of an attribute is a UsageError."""
         name = getattr(verifier, "rule", None)
         if name is None:
-            raise UsageError(
-                f"rule None (losslessness alone) is not there yet; claim one of {', '.join(RULES)} by `rule = ...`"
-            )
+            name = "none-chain" if _flag(verifier, "drafts", False) else "none"
         if not isinstance(name, str):
             raise UsageError(f"rule must be a string or None, got {name!r}")
         takes = getattr(verifier, "takes", "probs")
         if takes not in ("probs", "logits"):
             raise UsageError(f"takes must be 'probs' or 'logits', got {takes!r}")
-        if takes == "logits":
-            raise UsageError("takes = 'logits' is not there yet; read request.target_probs and leave takes out")
-        if getattr(verifier, "dtype", None) is not None:
-            raise UsageError("dtype is not there yet; leave it out")
+        semantics = _semantics(verifier)
         return cls(
             (rule(name).name,),
             takes,
@@ -71,12 +74,17 @@ class Claims:
             greedy=_flag(verifier, "greedy", True),
             max_vocab=_size(verifier, "max_vocab"),
             max_nodes=_size(verifier, "max_nodes"),
+            semantics=semantics if takes == "logits" else None,
+            dtype=_dtype(verifier),
         )
 
     @classmethod
     def from_wire(cls, fields: Mapping[str, Any]) -> Claims:
         """Return the claims of these fields, as a worker sends them."""
-        return cls(**{**fields, "rules": tuple(fields["rules"])})
+        semantics = fields["semantics"]
+        if semantics is not None:
+            semantics = Semantics(**{**semantics, "order": tuple(semantics["order"])})
+        return cls(**{**fields, "rules": tuple(fields["rules"]), "semantics": semantics})
 
 
 def _flag(verifier: object, name: str, default: bool) -> bool:
@@ -84,6 +92,26 @@ def _flag(verifier: object, name: str, default: bool) -> bool:
     if not isinstance(value, bool):
         raise UsageError(f"{name} must be True or False, got {value!r}")
     return value
+
+
+def _semantics(verifier: object) -> Semantics:
+    value = getattr(verifier, "semantics", "sequential")
+    if isinstance(value, Semantics):
+        return value
+    if isinstance(value, str) and value in SEMANTICS:
+        return SEMANTICS[value]
+    raise UsageError(f"semantics must be one of {', '.join(map(repr, SEMANTICS))} or a Semantics, got {value!r}")
+
+
+def _dtype(verifier: object) -> Dtype:
+    value = getattr(verifier, "dtype", None)
+    if value is None:
+        return "float32"
+    for known in DTYPES[1:]:
+        if isinstance(value, str) and value == known:
+            return known
+    asked = " or ".join(map(repr, DTYPES[1:]))
+    raise UsageError(f"dtype must be {asked}, or left out for float32, got {value!r}")
 
 
 def _size(verifier: object, name: str) -> int | None:

@@ -57,7 +57,7 @@ def mismatch_message(filename: str, expected: str, got: str) -> str:
     """Return the one line for a wheel with a wrong hash."""
     return (
         f"{filename}: expected sha256 {expected}, got {got}; the file is damaged or not the released one: "
-        "delete it, check the package index, and fetch again"
+        "check the package index or the folder it came from, and fetch again"
     )
 
 
@@ -68,6 +68,8 @@ def _raise(output: str, requirement: str, filename: str, sha256: str) -> None:
     got = re.search(r"\bGot\s+([0-9a-f]{64})", output)
     if got:
         raise HashMismatch(mismatch_message(filename, sha256, got.group(1)))
+    if re.search(r"connection|timed out|name resolution|unreachable", output, re.I):
+        raise Unavailable(f"{requirement} could not be downloaded: the package index cannot be reached")
     lines = [line for line in output.splitlines() if line.startswith("ERROR")] or output.splitlines()[-1:]
     reason = re.sub(r"\S+://\S+|host='[^']*'", "<index>", lines[0] if lines else "no message")
     raise Unavailable(f"{requirement} could not be downloaded: {reason.removeprefix('ERROR: ')[:300]}")

@@ -42,7 +42,8 @@ def _side_by_side(code: Operands, i: Instruction, space: str) -> str:
     items, kind = load_items(i), CTYPE[i.type]
     count = len(items)
     writes = " ".join(code.write(item, i.type, f"from[{count} * l + {n}]", i.line) for n, item in enumerate(items))
-    return f"{{ const {kind} *const from = POINTER_{space.upper()}(const {kind}, a); VECTOR_LOOP {ALL_LANES} {{ {writes} }} }}"
+    pointer = f"const {kind} *const from = POINTER_{space.upper()}(const {kind}, a);"
+    return f"{{ {pointer} VECTOR_LOOP {ALL_LANES} {{ {writes} }} }}"
 
 
 def _broadcast(code: Operands, i: Instruction, space: str) -> str:

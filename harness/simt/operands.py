@@ -131,9 +131,9 @@ class Operands:
             case Immediate():
                 return _constant(operand, kind)
             case Special(name):
-                return SPECIAL[name].format(l=lane)
+                return f"(({CTYPE[kind]}){SPECIAL[name].format(l=lane)})"
             case Symbol(name, offset):
-                return self._symbol(name, offset)
+                return f"(({CTYPE[kind]}){self._symbol(name, offset)})"
         raise UnknownInstruction(f"operand {operand} cannot be read", line)
 
     def write(self, operand: Operand, kind: str, expression: str, line: int = 0) -> str:

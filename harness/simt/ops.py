@@ -107,9 +107,8 @@ def _mul_mad(code: Operands, i: Instruction) -> str:
         product = f"mul_hi_{kind}({code.read(a, kind, i.line)}, {code.read(b, kind, i.line)})"
     else:
         kind = unsigned(kind)
-        product = f"(u32){code.read(a, kind)} * {code.read(b, kind)}" if SIZE[kind] == 2 else (
-            f"{code.read(a, kind, i.line)} * {code.read(b, kind, i.line)}"
-        )  # fmt: skip
+        widen = "(u32)" if SIZE[kind] == 2 else ""  # C would multiply u16 as int, which overflows
+        product = f"{widen}{code.read(a, kind, i.line)} * {code.read(b, kind, i.line)}"
     if i.opcode == "mul":
         return code.write(i.operands[0], kind, product, i.line)
     kind = unsigned(kind)
@@ -192,7 +191,7 @@ def _funnel_shift(code: Operands, i: Instruction) -> str:
     return _result(code, i, f"(u32)({both} << {count} >> 32)" if "l" in i.modifiers else f"(u32)({both} >> {count})")
 
 
-def _helper(code: Operands, i: Instruction) -> str:
+def _runtime_function(code: Operands, i: Instruction) -> str:
     """Instructions that are functions of the runtime, named after their opcode and type."""
     kinds = {"bfe": (i.type, "u32", "u32"), "bfi": (i.type, i.type, "u32", "u32")}.get(i.opcode)
     operands = i.operands[1:]
@@ -384,7 +383,8 @@ TABLE: dict[str, Emit] = {
     "rcp": _library, "sqrt": _library, "rsqrt": _library, "ex2": _library, "lg2": _library, "sin": _library,
     "cos": _library, "tanh": _library,
     "and": _logic, "or": _logic, "xor": _logic, "not": _not, "shl": _shift, "shr": _shift, "shf": _funnel_shift,
-    "popc": _helper, "clz": _helper, "brev": _helper, "bfe": _helper, "bfi": _helper, "prmt": _helper, "lop3": _lop3,
+    "popc": _runtime_function, "clz": _runtime_function, "brev": _runtime_function, "bfe": _runtime_function,
+    "bfi": _runtime_function, "prmt": _runtime_function, "lop3": _lop3,
     "setp": _setp, "selp": _selp, "cvt": _cvt, "mov": _mov, "cvta": _cvta,
     "ld": _load, "ldu": _load, "st": _store, "atom": _atomic, "red": _atomic,
     "membar": _nothing, "fence": _nothing, "griddepcontrol": _nothing, "nanosleep": _nothing, "prefetch": _nothing,

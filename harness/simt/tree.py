@@ -172,7 +172,7 @@ class TreeTargetOnly:
             For a wrong dtype, shape, layout or index; naming the array, what was expected and what came.
         """
         batch, nodes, vocab = _shape_of(target_probs)
-        depth = accept_index.shape[1] if accept_index.ndim == 2 else 0
+        depth = np.shape(accept_index)[1] if np.ndim(accept_index) == 2 else 0
         written: dict[str, tuple[np.ndarray, type[np.generic], tuple[int, ...]]] = {
             "predicts": (predicts, np.int32, (batch * nodes,)),
             "accept_index": (accept_index, np.int32, (batch, depth)),
@@ -206,15 +206,17 @@ class TreeTargetOnly:
 
 
 def _shape_of(target_probs: np.ndarray) -> tuple[int, int, int]:
-    if target_probs.ndim != 3:
-        raise ValueError(f"target_probs must be [B, N, V], got shape {target_probs.shape}")
-    batch, nodes, vocab = target_probs.shape
+    if np.ndim(target_probs) != 3:
+        raise ValueError(f"target_probs must be [B, N, V], got shape {np.shape(target_probs)}")
+    batch, nodes, vocab = np.shape(target_probs)
     return batch, nodes, vocab
 
 
 def _check_array(
     name: str, array: np.ndarray, dtype: type[np.generic], shape: tuple[int, ...], *, writable: bool
 ) -> None:
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"{name} must be a NumPy array, got {type(array).__name__}")
     if array.dtype != dtype:
         raise ValueError(f"{name} must be {np.dtype(dtype)}, got {array.dtype}")
     if array.shape != shape:

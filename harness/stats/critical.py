@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
@@ -28,10 +30,23 @@ def critical_counts(trials: Ints, probability: Floats, level: Floats) -> tuple[F
 
     Under Bin(trials, probability) each is reached with a probability of at most ``level``; arguments of one shape.
     """
-    low = np.asarray(stats.binom.ppf(level, trials, probability), np.float64)
-    low = np.where(np.asarray(stats.binom.cdf(low, trials, probability)) <= level, low, low - 1.0)
-    high = np.asarray(stats.binom.isf(level, trials, probability), np.float64) + 1.0
-    return np.maximum(low, -1.0), high
+    low = _first(trials, lambda k: special.betaincc(k + 1, trials - k, probability) > level)
+    high = _first(trials, lambda k: special.betainc(k + 1, trials - k, probability) <= level)
+    return low - 1.0, high + 1.0
+
+
+def _first(trials: Ints, holds: Callable[[Ints], NDArray[np.bool_]]) -> Floats:
+    """Return the least count in [0, trials) at which ``holds`` becomes true, for each entry, by bisection; else trials.
+
+    SciPy's own quantiles give up at levels as small as these; the tails as incomplete beta functions hold.
+    """
+    below, at = np.full_like(trials, -1), trials.copy()
+    while (at - below > 1).any():
+        middle = np.maximum((below + at) // 2, 0)
+        true = holds(np.minimum(middle, np.maximum(trials - 1, 0)))
+        at = np.where(true & (middle < at), middle, at)
+        below = np.where(true | (middle >= at), below, middle)
+    return at.astype(np.float64)
 
 
 def both_missed(trials: Ints, donor: Floats, recipient: Floats, too_low: Floats, too_high: Floats) -> Floats:

@@ -11,6 +11,7 @@ from scipy import special
 from ..counts import PrefixCounts
 from ..law import Law
 from .cells import two_sided
+from .decided import decided
 
 __all__ = ["Deviation", "where"]
 
@@ -42,7 +43,7 @@ def where(law: Law, counts: PrefixCounts, limit: int = 20) -> list[Deviation]:
 
     Each cell is tested given its prefix: Bin(reached[prefix], rows[prefix, token]). So a fault at one node does not
     show at the nodes below or beside it, and the rows point at nodes that deviate themselves. Impossible emissions come
-    first, the most frequent of them on top. p-values that underflow are ordered by their likelihood-ratio statistic.
+    first, the most frequent of them on top; undecided tokens are left out. p-values that underflow are ordered by their likelihood-ratio statistic.
 
     Notes
     -----
@@ -61,6 +62,7 @@ def where(law: Law, counts: PrefixCounts, limit: int = 20) -> list[Deviation]:
         )
         for stray in sorted(counts.strays, key=lambda stray: -stray.count)[:limit]
     ]
+    law, counts = decided(law, counts)
     prefix, token, observed = _candidates(law, counts)
     trials = counts.reached[prefix]
     expected = np.minimum(1.0, law.rows[prefix, token])

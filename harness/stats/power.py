@@ -58,8 +58,9 @@ def min_detectable(law: Law, n: int, alpha: float, *, conditional: bool = False)
         "move", "leak", "temperature"; None where there is no such bias (one outcome only, no impossible token at the
         root, flat rows) or where not even the largest one is seen.
     """
-    move = worst_move(law, n, alpha, conditional=conditional)
-    temperature = least_temperature_error(law, n, alpha, POWER, conditional=conditional)
+    conditional = conditional or law.undecided is not None
+    move = worst_move(law.decided, n, alpha, conditional=conditional)
+    temperature = least_temperature_error(law.decided, n, alpha, POWER, conditional=conditional)
     return {"move": None if move is None else move.mass, "leak": least_leak(law, n), "temperature": temperature}
 
 

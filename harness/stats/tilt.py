@@ -88,7 +88,6 @@ class _Plan:
     expected: Floats  # [P], times that the prefix occurs
     scale: Floats  # [P], what a cell's probability given its prefix is multiplied with in its test
     follows: bool  # whether a cell's probability follows its prefix's reach
-    level: Floats  # [P], of one tail of a cell test
     depth: Ints  # [P]
     parent: Ints  # [P], index among the P; -1 for the root
     log_step: Floats  # [P], log probability of the prefix's last token
@@ -96,6 +95,8 @@ class _Plan:
     kept: _Groups  # cells that stand alone
     tail: _Groups  # cells that are pooled
     noncentrality: float
+    too_low: Floats  # [P, C], critical counts of the cells that stand alone
+    too_high: Floats
 
     @classmethod
     def of(cls, law: Law, n: int, alpha: float, power: float, conditional: bool) -> _Plan | None:
@@ -113,13 +114,19 @@ class _Plan:
         position = np.full(law.size, -1)
         position[prefix] = np.arange(len(prefix))
         step = np.where(prefix > 0, law.rows[law.parent[prefix], law.token[prefix]], 1.0)
+        trials = np.rint(n * reach) if conditional else np.full(len(prefix), float(n))
+        scale = np.ones(len(prefix)) if conditional else reach
+        level = tail_levels(law, alpha)[law.depth[prefix]]
+        many, p, strict = np.broadcast_arrays(
+            trials.astype(np.int64)[:, None], np.minimum(scale[:, None] * kept.top, 1.0), level[:, None]
+        )
+        too_low, too_high = critical_counts(many, p, strict)
         return cls(
             power,
-            np.rint(n * reach) if conditional else np.full(len(prefix), float(n)),
+            trials,
             n * reach,
-            np.ones(len(prefix)) if conditional else reach,
+            scale,
             not conditional,
-            tail_levels(law, alpha)[law.depth[prefix]],
             law.depth[prefix],
             np.where(prefix > 0, position[law.parent[prefix]], -1),
             np.log(step),
@@ -127,6 +134,8 @@ class _Plan:
             kept,
             tail,
             _needed_noncentrality(df, 0.5 * WITHIN_CASE["chi-square"] * alpha, power),
+            too_low,
+            too_high,
         )
 
     def least(self, direction: float) -> float | None:
@@ -175,12 +184,12 @@ class _Plan:
         prefix, group = np.nonzero(self.kept.top)
         p = np.minimum(self.scale[prefix] * self.kept.top[prefix, group], 1.0)
         q = np.minimum(p * ratio[prefix, group] * (grown[prefix] if self.follows else 1.0), 1.0)
-        trials, level = self.trials[prefix], self.level[prefix]
-        spread = np.sqrt(trials * p * (1.0 - p))
-        margin = (np.abs(trials * (q - p)) + special.ndtri(level) * spread) / (spread + 1.0)
+        trials = self.trials[prefix]
+        too_low, too_high = self.too_low[prefix, group], self.too_high[prefix, group]
+        expected, spread = trials * q, np.sqrt(trials * q * (1.0 - q)) + 1.0
+        margin = np.maximum(too_low - expected, expected - too_high) / spread
         best = np.argsort(-margin)[:CANDIDATES]
-        p, q, trials, level = p[best], q[best], trials[best], level[best]
-        too_low, too_high = critical_counts(trials.astype(np.int64), p, level)
+        q, trials, too_low, too_high = q[best], trials[best], too_low[best], too_high[best]
         seen = stats.binom.cdf(too_low, trials, q) + stats.binom.sf(too_high - 1.0, trials, q)
         return float(np.max(seen, initial=0.0)) >= self.power
 

@@ -12,6 +12,7 @@ from ..law import Law
 from .cells import cells
 from .certificate import certified_tv, certified_tv_next_token
 from .chisquare import chi_square
+from .decided import decided
 from .evidence import Evidence, combine
 from .localise import Deviation, where
 from .pearson import pearson
@@ -54,7 +55,8 @@ def judge(
     Parameters
     ----------
     law : Law
-        The exact law of one step.
+        The exact law of one step. Where it has undecided tokens, the rest is tested given that none of them comes, as
+        under ``conditional``.
     sequences : SequenceCounts
         Emitted sequences of independent steps, tokens within [0, V).
     alpha : float
@@ -78,14 +80,16 @@ def judge(
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha must lie strictly between 0 and 1, got {alpha}")
     counts = prefix_counts(law, sequences)
-    layers = [support(counts), cells(law, counts, conditional=conditional), chi_square(law, counts, rng), *extra]
+    conditional = conditional or law.undecided is not None
+    stated, seen = decided(law, counts)
+    layers = [support(counts, law), cells(stated, seen, conditional=conditional), chi_square(stated, seen, rng), *extra]
     if not conditional:
         layers.append(pearson(law, sequences))
     spent = sum(part.share for part in layers if part.decides and part.share < 1.0)
     if spent > 1.0 + 1e-9:
         raise ValueError(f"the shares of the deciding tests sum to {spent:.3g}; at most 1 can be spent")
     p_value = combine(layers)
-    certificate = certified_tv_next_token(law, counts) if conditional else certified_tv(law, sequences)
+    certificate = certified_tv_next_token(stated, seen) if conditional else certified_tv(law, sequences)
     return Judgement(
         sequences.n, alpha, p_value, p_value <= alpha, tuple(layers), certificate, where(law, counts, rows)
     )

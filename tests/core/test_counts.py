@@ -13,7 +13,7 @@ from harness.law import Law, LawBuilder
 
 from .build import laws, outcomes_of
 
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=40, deadline=None)
 
 Sequences = list[tuple[int, ...]]
 
@@ -144,7 +144,7 @@ def loop(
     return reached, cells, strays
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(emitted_of())
 def test_sequences_are_read_along_the_law(drawn: tuple[Law, Sequences, int]) -> None:
     law, sequences, width = drawn

@@ -18,7 +18,7 @@ from .build import splits
 from .oracles import filtered, stream
 from .oracles import softmax as softmax_by_loop
 
-quick = settings(max_examples=150, deadline=None)
+quick = settings(max_examples=80, deadline=None)
 P = SamplingParams
 named = pytest.mark.parametrize("name", list(SEMANTICS))
 
@@ -176,7 +176,7 @@ def test_top_p_boundary() -> None:
 
 def test_top_p_keeps_at_least_one_token() -> None:
     assert kept([0.2, 0.3, 0.5], P(top_p=1e-6)) == [2]
-    assert kept([0.2, 0.3, 0.5], P(top_p=1e-60)) == [2]  # 0 in float32
+    assert kept([0.2, 0.3, 0.5], P(top_p=1e-45)) == [2]  # the least float32
 
 
 @pytest.mark.parametrize("k", [0, -1, 4, 5, 1000])
@@ -313,6 +313,7 @@ def test_parameters_are_rounded_to_float32() -> None:
         ("temperature", 1e39),  # infinite in float32
         ("top_p", 0.0),
         ("top_p", -0.5),
+        ("top_p", 1e-60),  # 0 in float32
         ("top_p", 1.5),
         ("top_p", math.nan),
         ("min_p", -0.1),

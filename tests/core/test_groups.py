@@ -21,7 +21,7 @@ from harness.tree import Tree
 from .build import groups, plan
 from .oracles import stream
 
-few = settings(max_examples=20, deadline=None)
+few = settings(max_examples=12, deadline=None)
 
 V, N, S = 7, 6, 4
 
@@ -314,6 +314,7 @@ def test_seeds_with_positions_are_distinct_over_rows_and_calls() -> None:
     ]
     assert len(pairs) == made.n * len(GROUP)
     assert len(set(pairs)) == len(pairs)
+    assert len({position for _, position in pairs}) == len(pairs)  # random seeds alone meet sooner or later
     assert len({made.call(number)[0].seed for number in range(made.calls)}) == made.calls
 
 
@@ -329,7 +330,7 @@ def sized(cases: int, vocab: int, nodes: int = 1) -> Group:
 SIZES = {(cases, vocab): sized(cases, vocab) for cases in (1, 4, 5, 16) for vocab in (4, 16, 4100)}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.sampled_from(sorted(SIZES)),
     st.builds(lambda odd, power: odd << power, st.sampled_from([1, 3, 5]), st.integers(0, 19)),

@@ -11,7 +11,7 @@ from harness.law import Law, LawBuilder
 from .build import laws, outcomes_of
 from .oracles import prefixes
 
-quick = settings(max_examples=50, deadline=None)
+quick = settings(max_examples=40, deadline=None)
 
 
 def paths_of(law: Law) -> list[tuple[int, ...]]:

@@ -61,9 +61,7 @@ def results(*cases: CaseResult, **changes: Any) -> Results:
 def test_round_trip(tmp_path: Path) -> None:
     made = results(
         case(),
-        case(
-            case="other", verdict="pass", p_value=None, where=[], min_detectable=None or MinDetectable(None, None, None)
-        ),
+        case(case="other", verdict="pass", p_value=None, where=[], min_detectable=MinDetectable(None, None, None)),
     )
     path = tmp_path / "results.json"
     write(made, path)

@@ -27,9 +27,9 @@ from harness.tree import Tree
 from .build import UNIT, Dyadic, dyadic_cases, groups, one_case, outcomes_of, params, plan, renumberings, splits, trees
 from .oracles import Path, choose, invert, outcomes, prefixes, stream, verify
 
-few = settings(max_examples=25, deadline=None)
-quick = settings(max_examples=50, deadline=None)
-many = settings(max_examples=150, deadline=None)
+few = settings(max_examples=20, deadline=None)
+quick = settings(max_examples=40, deadline=None)
+many = settings(max_examples=100, deadline=None)
 
 TARGET_ONLY, PLAIN = RULES["target-only"], RULES["plain"]
 
@@ -324,6 +324,27 @@ def test_walk_at_the_edges_of_the_coins(drawn: Dyadic, coin: float) -> None:
     assert result.tokens[0, : len(sequence)].tolist() == sequence
     assert result.nodes is not None
     assert result.nodes[0, : len(nodes)].tolist() == nodes
+
+
+@pytest.mark.parametrize(("single", "acc"), [(16, 16), (0, 16), (5, 16), (6, 16), (16, 12), (16, 1), (16, 0), (4, 8)])
+@pytest.mark.parametrize("parts", [[0, 5, 3, 8], [4, 0, 12, 0], [8, 8, 0, 0], [0, 0, 0, 16], [16, 0, 0, 0]])
+def test_walk_at_every_sixteenth(parts: list[int], single: int, acc: int) -> None:
+    """A coin at a running sum is not below it; a child without mass is never accepted, not at threshold_single 0."""
+    tree = Tree([0, 0, 1, 2], [-1, 0, 0, 0])
+    rows = [parts, *[[16, 0, 0, 0]] * 3]
+    probs = np.array(rows, np.float32) / UNIT
+    thresholds = {"threshold_single": single / UNIT, "threshold_acc": acc / UNIT}
+    case = Case("x", "target-only", tree, np.zeros((4, 4)), probs=probs, **thresholds)
+    request = one_case(case, 16)
+    request.coins[:] = np.arange(16)[:, None] / UNIT
+    request.final_coins[:] = 0
+    result = TARGET_ONLY.walk(request)
+    law_rows = [[Fraction(part, UNIT) for part in row] for row in rows]
+    for i in range(16):
+        coins = [Fraction(i, UNIT)] * 4
+        limits = (2, Fraction(single, UNIT), Fraction(acc, UNIT))
+        sequence, _ = verify([0, 0, 1, 2], tree.children, law_rows, coins, Fraction(0), *limits)
+        assert result.tokens[i, : result.lengths[i]].tolist() == sequence
 
 
 @quick

@@ -15,27 +15,49 @@ def group(name: str, rule: str, *cases: str) -> Group:
     return Group(name, tuple(Case(case, rule, Tree([0], [-1]), np.zeros((1, 3))) for case in cases))
 
 
-def test_plans_and_sizes() -> None:
-    made = Suite(
-        "s",
-        (
-            SuiteGroup(group("one", "plain", "a", "b"), 128),
-            SuiteGroup(group("two", "target-only", "c"), 256),
-            SuiteGroup(group("three", "plain", "d"), 512),
-        ),
-        1.0,
-    )
+def make_suite() -> Suite:
+    entries = [
+        SuiteGroup.of(group("one", "plain", "a", "b"), 128),
+        SuiteGroup.of(group("two", "target-only", "c"), 256),
+        SuiteGroup.of(group("three", "plain", "d"), 512),
+    ]
+    return Suite("s", tuple(entries), 1.0)
+
+
+def test_cases_and_sizes() -> None:
+    made = make_suite()
+    assert list(made.names) == ["a", "b", "c", "d"]
     assert [case.name for case in made.cases()] == ["a", "b", "c", "d"]
+    assert [made.case(name).name for name in made.names] == ["a", "b", "c", "d"]
     assert made.sizes == {"plain": 3, "target-only": 1}
-    plans = made.plans(["plain"], seed=7)
+
+
+def test_plans() -> None:
+    made = make_suite()
+    plans = made.plans([made.groups[0], made.groups[2]], seed=7)
     assert [(plan.group.name, plan.suite, plan.seed, plan.n) for plan in plans] == [
         ("one", "s", 7, 128),
         ("three", "s", 7, 512),
     ]
-    assert len(made.plans(iter(["plain", "target-only", "block"]), seed=7)) == 3
+
+
+def test_a_group_is_made_once_and_when_asked_for() -> None:
+    calls = []
+
+    def make() -> Group:
+        calls.append(1)
+        return group("one", "plain", "a")
+
+    entry = SuiteGroup("one", "plain", ("a",), 64, make, 3, 1, 1)
+    made = Suite("s", (entry,), 1.0)
+    assert made.names == ("a",)
+    assert made.sizes == {"plain": 1}
+    assert not calls
+    assert entry.group is entry.group
+    assert calls == [1]
 
 
 def test_case_names_are_unique_in_a_suite() -> None:
-    groups = SuiteGroup(group("one", "plain", "a", "b"), 128), SuiteGroup(group("two", "plain", "c", "b"), 128)
+    entries = SuiteGroup.of(group("one", "plain", "a", "b"), 128), SuiteGroup.of(group("two", "plain", "c", "b"), 128)
     with pytest.raises(ValueError, match="suite s has two cases of the name 'b'"):
-        Suite("s", groups, 1.0)
+        Suite("s", entries, 1.0)

@@ -1,4 +1,4 @@
-"""Fixture ``gate``: the command line in this process."""
+"""Fixture ``gate``: the command line in this process, with a suite of the tests' own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ import pytest
 from harness import cli
 
 from .running import Gate, Run
+from .small import use
+
+
+@pytest.fixture(autouse=True)
+def _small_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch)
 
 
 @pytest.fixture

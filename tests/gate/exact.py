@@ -24,7 +24,9 @@ def cells(group: Group, number: int, rows_per_case: int, fault: str = "") -> Cel
     if fault != "NeighbourRows":
         return _walk(case, tables[number], fault)
     total: Cells = {}
-    for other in range(size):  # the row before it is any of the other rows of the call, which has all cases equally often
+    for other in range(
+        size
+    ):  # the row before it is any of the other rows of the call, which has all cases equally often
         weight = (rows_per_case - (other == number)) / (rows_per_case * size - 1)
         for prefix, mass in _walk(case, tables[other], "").items():
             total[prefix] = total.get(prefix, 0.0) + weight * mass

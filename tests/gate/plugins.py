@@ -1,4 +1,4 @@
-"""Verifiers, right and faulty, that the tests hand to the gate as plugins: a plain loop with one thing wrong in each."""
+"""Verifiers, right and faulty, for the tests to hand to the gate: a plain loop, with one thing wrong in each."""
 
 from __future__ import annotations
 

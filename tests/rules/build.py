@@ -163,7 +163,7 @@ def named_group(rule: str) -> Group:
 
 
 def sample(plan: Plan, verify: object = None) -> list[SequenceCounts]:
-    """What ``verify`` (default: the rule's own walk) emits in all calls of a plan, per case."""
+    """Return what ``verify`` (default: the rule's own walk) emits in all calls of a plan, per case."""
     walk = verify or RULES[plan.group.rule].walk
     parts: list[list[SequenceCounts]] = [[] for _ in plan.group.cases]
     for number in range(plan.calls):

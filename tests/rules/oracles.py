@@ -179,8 +179,9 @@ def by_match(case: Case) -> Outcomes:
     law: Counter[Path] = Counter()
 
     def visit(node: int, emitted: Path, share: Any) -> None:
+        children = tree.children[node] if len(emitted) < case.depth_limit - 1 else ()
         for x, weight in enumerate(rows[node]):
-            child = [c for c in tree.children[node] if tree.tokens[c] == x] if len(emitted) < case.depth_limit - 1 else []
+            child = [c for c in children if tree.tokens[c] == x]
             if child and weight:
                 visit(child[0], (*emitted, x), share * weight)
             elif weight:

@@ -30,8 +30,8 @@ from .oracles import (
     state_after,
 )
 
-enumerated = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-quick = settings(max_examples=100, deadline=None)
+enumerated = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=50, deadline=None)
 
 
 def brute_force(case: Case) -> Outcomes:

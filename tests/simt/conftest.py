@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from harness.errors import Unavailable
-from harness.simt import Sources, fetch
+from harness.simt import Sources, fetch, tree_target_only
 from harness.simt.compile import find_compiler
+
+INSTANCES = [{"threads": threads, "vec": vec} for threads in (1024, 32) for vec in (4, 2, 1)]
 
 
 @pytest.fixture(scope="session")
@@ -18,9 +21,12 @@ def sources() -> Sources:
     """Bring the vendor's headers, from the user's cache or the package index."""
     try:
         find_compiler()
-        return fetch()
+        found = fetch()
+        with ThreadPoolExecutor(2) as pool:  # the tests' kernels, two at a time: NVRTC and the C compiler take seconds
+            list(pool.map(lambda instance: tree_target_only(sources=found, **instance), INSTANCES))
     except Unavailable as error:
         pytest.skip(f"the vendor's kernels cannot be built here: {error}")
+    return found
 
 
 @pytest.fixture

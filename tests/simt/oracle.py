@@ -42,7 +42,7 @@ class Outcome:
 
     def same_as(self, other: Outcome) -> bool:
         """Say whether every array is equal, bit for bit."""
-        return all(np.array_equal(mine, theirs) for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True))
+        return all(np.array_equal(array, getattr(other, name)) for name, array in vars(self).items())
 
 
 def random_batch(rng: np.random.Generator, batch: int, nodes: int, depth: int, vocab: int) -> Batch:

@@ -11,6 +11,7 @@ from .snippets import compiled, run_words
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
+
 def lanes_apart(instruction: str, number: int) -> str:
     """Have odd lanes come to an instruction first and wait there, even lanes by a jump back from below it."""
     return (
@@ -52,6 +53,25 @@ def test_loop_with_a_count_of_its_own_per_lane() -> None:
     assert out.tolist() == [sum(k * k for k in range(lane + 1)) for lane in range(64)]
 
 
+def test_special_registers_and_addresses_have_the_type_they_are_read_as() -> None:
+    """They are unsigned 32-bit in C, which must not spread to signed comparisons or 64-bit shifts."""
+    out = run_words(
+        """
+        .shared .align 16 .b8 box[64]; st.shared.u8 [box], 0;
+        mov.u32 %r1, %tid.x; sub.s32 %r2, %r1, 20;
+        setp.lt.s32 %p1, %r2, %r1; selp.b32 %r3, 1, 0, %p1;
+        max.s32 %r4, %r1, %r2; mul.wide.s32 %d1, %r1, -1; shr.s64 %d1, %d1, 40; cvt.u32.u64 %r5, %d1;
+        mov.u64 %d2, box; shl.b64 %d3, %d2, 40; setp.eq.u64 %p2, %d3, 0; selp.b32 %r6, 2, 0, %p2;
+        shr.u64 %d4, %d2, 33; cvt.u32.u64 %r7, %d4;
+        add.u32 %r3, %r3, %r4; add.u32 %r3, %r3, %r5; add.u32 %r3, %r3, %r6; add.u32 %r3, %r3, %r7;
+        mov.u32 %r8, %ctaid.x; setp.gt.s32 %p3, %r8, -1; @!%p3 add.u32 %r3, %r3, 1000;
+        OUT %r3;
+        """,
+        threads=40,
+    )
+    assert out.tolist() == [(1 + lane - (lane > 0) + 2) % (1 << 32) for lane in range(40)]
+
+
 def test_exit_of_some_lanes() -> None:
     out = run_words("setp.gt.u32 %p1, %r30, 40; @%p1 ret; OUT %r30;", threads=50)
     assert out[:41].tolist() == list(range(41))
@@ -70,7 +90,7 @@ def source_lane(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
 @pytest.mark.parametrize("apart", [False, True], ids=["in step", "apart"])
 @pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
 def test_shuffle(mode: str, apart: bool) -> None:
-    settings = [(b, c) for b in (0, 1, 5, 16, 31) for c in (0, 31, 0x1F, 0x181F, 0x1C03, 0x1000)]
+    settings = [(b, c) for b in (1, 5, 16, 31) for c in (0, 31, 0x181F, 0x1C03)]
     text, expected = ["mul.lo.u32 %r1, %r30, 3; mov.u32 %r7, 0;"], np.zeros(32, np.uint64)
     for number, (b, c) in enumerate(settings):
         shuffle = f"shfl.sync.{mode}.b32 %r2|%p1, %r1, {b}, {c}, -1;"
@@ -202,11 +222,15 @@ def test_local_memory_is_the_thread_s_own() -> None:
 
 
 def test_module_constants_and_extension_of_narrow_loads() -> None:
-    module = ".global .align 4 .u32 table[4] = {10, 20, 0xfffffff6, 40};\n.const .align 1 .b8 bytes[4] = {1, 255, 128, 3};"
+    module = (
+        ".global .align 4 .u32 table[4] = {10, 20, 0xfffffff6, 40};\n.const .align 1 .b8 bytes[4] = {1, 255, 128, 3};"
+    )
     out = run_words(
         """
-        and.b32 %r1, %r30, 3; mul.wide.u32 %d1, %r1, 4; mov.u64 %d2, table; add.s64 %d2, %d2, %d1; ld.global.s32 %d3, [%d2];
-        cvt.u64.u32 %d4, %r1; mov.u64 %d5, bytes; add.s64 %d5, %d5, %d4; ld.const.s8 %r2, [%d5]; ld.const.u8 %h1, [%d5];
+        and.b32 %r1, %r30, 3; mul.wide.u32 %d1, %r1, 4; mov.u64 %d2, table; add.s64 %d2, %d2, %d1;
+        ld.global.s32 %d3, [%d2];
+        cvt.u64.u32 %d4, %r1; mov.u64 %d5, bytes; add.s64 %d5, %d5, %d4;
+        ld.const.s8 %r2, [%d5]; ld.const.u8 %h1, [%d5];
         cvt.u32.u16 %r3, %h1; cvt.u32.u64 %r4, %d3; shr.u64 %d3, %d3, 63; cvt.u32.u64 %r5, %d3;
         mad.lo.u32 %r4, %r2, 1000, %r4; mad.lo.u32 %r4, %r3, 7, %r4; add.u32 %r4, %r4, %r5;
         OUT %r4;
@@ -215,7 +239,9 @@ def test_module_constants_and_extension_of_narrow_loads() -> None:
         module=module,
     )
     table, signed_bytes, plain = [10, 20, -10, 40], [1, -1, -128, 3], [1, 255, 128, 3]
-    want = [(signed_bytes[k % 4] * 1000 + table[k % 4] + plain[k % 4] * 7 + (k % 4 == 2)) % (1 << 32) for k in range(40)]
+    want = [
+        (signed_bytes[k % 4] * 1000 + table[k % 4] + plain[k % 4] * 7 + (k % 4 == 2)) % (1 << 32) for k in range(40)
+    ]
     assert out.tolist() == want
 
 
@@ -237,18 +263,21 @@ def test_loads_by_the_step_between_lanes(space: str, stride: int | str) -> None:
         base, at = f"{offset} cvt.u64.u32 %d4, %r1; add.s64 %d4, %d1, %d4;", "%d4"
     else:
         base, at = f"{offset} add.u32 %r1, %r3, %r1;", "%r1"
-    loads = f"""
-        ld.{space}.u32 %r10, [{at}]; ld.{space}.v2.u32 {{%r11, %r12}}, [{at}+0];
-        ld.{space}.s8 %r13, [{at}+64]; ld.{space}.v4.u32 {{%r14, %r15, _, %r1}}, [{at}+16];
-    """
-    fold = "mov.u32 %r20, 0;" + "".join(f"mad.lo.u32 %r20, %r20, 31, %r{n};" for n in (10, 11, 12, 13, 14, 15, 1))
+    loads, registers = f"ld.{space}.u32 %r10, [{at}]; ld.{space}.s8 %r11, [{at}+64];", [10, 11]
+    if stride != 4:
+        loads += f"ld.{space}.v2.u32 {{%r12, %r13}}, [{at}+8];"
+        registers += [12, 13]
+    if stride not in (4, 8):  # aligned for four words
+        loads += f"ld.{space}.v4.u32 {{%r14, %r15, _, %r1}}, [{at}+16];"
+        registers += [14, 15, 1]
+    fold = "mov.u32 %r20, 0;" + "".join(f"mad.lo.u32 %r20, %r20, 31, %r{number};" for number in registers)
     out = run_words(fill + base + loads + fold + "OUT %r20;", threads=45, module=module)
     for lane, got in enumerate(out.tolist()):
         k = (lane ^ 5) * 4 if stride == "mixed" else lane * int(stride) // 4
         low_byte = 7 * (k + 16) % 256
-        words = [7 * k, 7 * k, 7 * (k + 1), low_byte - 256 * (low_byte > 127), *(7 * (k + n) for n in (4, 5, 7))]
+        words = [7 * k, low_byte - 256 * (low_byte > 127), *(7 * (k + n) for n in (2, 3, 4, 5, 7))]
         want = 0
-        for word in words:
+        for word in words[: len(registers)]:
             want = (want * 31 + word) % (1 << 32)
         assert got == want, lane
 
@@ -275,7 +304,8 @@ def test_trap_names_the_block() -> None:
 
 def test_grid_in_three_dimensions() -> None:
     body = """
-        mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ctaid.y; mov.u32 %r3, %ctaid.z; mov.u32 %r4, %nctaid.x; mov.u32 %r5, %nctaid.y;
+        mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ctaid.y; mov.u32 %r3, %ctaid.z;
+        mov.u32 %r4, %nctaid.x; mov.u32 %r5, %nctaid.y;
         mad.lo.u32 %r6, %r3, %r5, %r2; mad.lo.u32 %r6, %r6, %r4, %r1; mul.wide.u32 %d1, %r6, 4;
         ld.param.u64 %d2, [p0]; add.s64 %d1, %d1, %d2;
         mul.lo.u32 %r7, %r3, 100; mad.lo.u32 %r7, %r2, 10, %r7; add.u32 %r7, %r7, %r1; st.global.u32 [%d1], %r7;

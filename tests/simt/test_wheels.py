@@ -185,6 +185,8 @@ def test_pip_is_asked_for_one_wheel_by_hash(monkeypatch: pytest.MonkeyPatch, tmp
          HashMismatch, f"first.whl: expected sha256 {'0' * 64}, got {'1' * 64}"),
         ("WARNING: x\nERROR: cannot reach https://user:pass@index.example/simple/first/\nERROR: No match",
          Unavailable, "first==1.0 could not be downloaded: cannot reach <index>"),
+        ("WARNING: Retrying after NewConnectionError('http://index.example')\nERROR: No matching distribution",
+         Unavailable, "first==1.0 could not be downloaded: the package index cannot be reached"),
         ("", Unavailable, "could not be downloaded: no message"),
     ],
 )  # fmt: skip

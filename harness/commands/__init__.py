@@ -1,0 +1,1 @@
+"""Commands of ``chitree``, a file each."""

@@ -1,0 +1,145 @@
+"""What a command line names: globs of a suite's cases and case files."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from .case import Case
+from .casefile import SUFFIX, load
+from .decoys import surrounded
+from .errors import UsageError
+from .stats.alpha import case_alpha
+from .suite import Suite, SuiteGroup
+
+__all__ = ["Selection", "find", "is_file", "select"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The cases that a run was asked for.
+
+    Parameters
+    ----------
+    suite : Suite
+        What runs: the named suite, the groups of the case files, or both where both were named.
+    names : mapping of str to set of str
+        The cases that are judged, by group; the others of their groups only share the calls.
+    files : mapping of str to str
+        The file of each case that comes from one.
+    sizes : mapping of str to int
+        Number of cases of each rule in the named suite.
+    mixed : bool
+        Both were named: cases of the suite and of files then have half of the run's alpha each.
+    """
+
+    suite: Suite
+    names: Mapping[str, frozenset[str]]
+    files: Mapping[str, str]
+    sizes: Mapping[str, int]
+    mixed: bool
+
+    @property
+    def rules(self) -> set[str]:
+        """Rules of the cases that are judged."""
+        return {entry.rule for entry in self.suite.groups if entry.name in self.names}
+
+    def alpha(self, case: str, rules: Iterable[str], run_alpha: float) -> float:
+        """Return the share of a case: over the files for one from a file, else over the suite's cases of ``rules``."""
+        cases = 1 if case in self.files else sum(self.sizes.get(rule, 0) for rule in rules)
+        return case_alpha(self.alone(case, run_alpha), cases)
+
+    def alone(self, case: str, run_alpha: float) -> float:
+        """Return the run's alpha at which ``case``, named alone, has the share that it has here."""
+        part = run_alpha / 2 if self.mixed else run_alpha
+        return part / len(self.files) if case in self.files else part
+
+    def argument(self, case: str) -> str:
+        """Return what to name on a command line to select ``case``."""
+        return self.files.get(case, case)
+
+
+def is_file(name: str) -> bool:
+    """Return True for the name of a case file, False for that of a case or a glob."""
+    return name.endswith(SUFFIX)
+
+
+def select(suite: Suite, names: Sequence[str], option: str = "--case ") -> Selection:
+    """Return the cases of ``suite`` that match the globs among ``names``, and those of the files; no names: all.
+
+    ``option`` is what errors put before a name.
+
+    Raises
+    ------
+    UsageError
+        Where a glob matches nothing, a file is malformed or named twice, or two cases have one name.
+    """
+    globs = [name for name in dict.fromkeys(names) if not is_file(name)]
+    files = _load([name for name in names if is_file(name)], option)
+    groups = tuple(_entry(suite, case) for case in files.values())
+    mixed = bool(globs and files)
+    if mixed:
+        for path, case in files.items():
+            if case.name in suite.names:
+                raise UsageError(
+                    f"{option}{path}: suite {suite.name} has a case of the name {case.name!r} too; rename that of the "
+                    "file, or name files alone"
+                )
+    wanted = {name for glob in globs for name in _matching(suite, glob, option)} if names else set(suite.names)
+    wanted.update(case.name for case in files.values())
+    whole = Suite(suite.name, groups if files and not globs else (*suite.groups, *groups), suite.seconds)
+    judged = {entry.name: wanted.intersection(entry.names) for entry in whole.groups}
+    return Selection(
+        whole,
+        {group: frozenset(some) for group, some in judged.items() if some},
+        {case.name: path for path, case in files.items()},
+        suite.sizes,
+        mixed,
+    )
+
+
+def find(suite: Suite, name: str) -> Case:
+    """Return the one case that ``name`` names: a case of ``suite``, or a glob that matches one case."""
+    found = [name] if name in suite.names else _matching(suite, name, "")
+    if len(found) > 1:
+        some = ", ".join(found[:5])
+        raise UsageError(f"{name!r} matches {len(found)} cases of suite {suite.name}, one is expected: {some}, ...")
+    return suite.case(found[0])
+
+
+def _entry(suite: Suite, case: Case) -> SuiteGroup:
+    """Return a group of its own for a case: itself and decoys, of which nobody hears."""
+    entry = SuiteGroup.of(surrounded(case), suite.draws(case.vocab, case.nodes))
+    return replace(entry, names=(case.name,))
+
+
+def _load(paths: Sequence[str], option: str) -> dict[str, Case]:
+    """Read case files, which must be different ones with different names in them."""
+    seen: set[Path] = set()
+    files: dict[str, Case] = {}
+    for path in paths:
+        case = load(path)
+        where = Path(path).resolve()
+        if where in seen:
+            raise UsageError(f"{option}{path}: the file is named twice")
+        seen.add(where)
+        for other, known in files.items():
+            if known.name == case.name:
+                raise UsageError(f"{option}{path}: its case has the name {case.name!r}, and so has that of {other}")
+        files[path] = case
+    return files
+
+
+def _matching(suite: Suite, glob: str, option: str) -> list[str]:
+    """Return the names of cases that match ``glob``, at least one."""
+    found = [name for name in suite.names if fnmatchcase(name, glob)]
+    if not found:
+        close = difflib.get_close_matches(glob, suite.names, n=3, cutoff=0.5)
+        hint = f"did you mean {', '.join(close)}? See" if close else "see"
+        raise UsageError(
+            f"{option}{glob!r} matches no case of suite {suite.name}; {hint} `chitree cases --suite {suite.name}`"
+        )
+    return found

@@ -1,0 +1,1 @@
+"""Case files, the commands that show cases, and the gate on files."""
