@@ -47,8 +47,8 @@ BOUNDARIES: dict[str, Boundary] = {
     "min-p-applied-or-ignored": Boundary((0.5, 0.3, 0.1, 0.06, 0.04), P(min_p=0.25)),
     "top-k-ties": Boundary((0.3, 0.15, 0.15, 0.15, 0.1, 0.1, 0.05), P(top_k=2)),
     "top-k-ties-cold": Boundary((0.15, 0.3, 0.1, 0.15, 0.15, 0.15), P(0.7, top_k=3)),
-    "top-p-reached-exactly": Boundary((0.5, 0.25, 0.125, 0.0625, 0.0625), P(top_p=0.75)),
-    "top-p-reached-exactly-cold": Boundary((0.5, 0.25, 0.25), P(0.5, top_p=np.float32(2 / 3))),
+    "top-p-reached-exactly": Boundary((0.25,) * 4, P(top_p=0.5)),
+    "top-p-reached-within-rounding": Boundary((0.5, 0.25, 0.125, 0.0625, 0.0625), P(top_p=0.75)),
 }
 """At temperatures above 0; each is two laws or more, by which semantics one asks."""
 

@@ -26,6 +26,7 @@ from .arrays import (
     covering_array,
     factors,
 )
+from .boundaries import boundary_groups
 from .recipe import Frame, Recipe
 
 __all__ = ["SUITES", "suite"]
@@ -106,7 +107,7 @@ def _rows(rule: str, scale: Scale) -> Iterator[Row]:
     shared = {"size": "wide", "shape": "comb", "by": "top", "padding": "none", "order": "shuffled", "draft": "noisy"}
     columns = factors(rule, LARGE)
     for family in ("flat", "llm-like"):
-        for filtering in ("none", "top-k", "top-p", "all") if "filter" in columns else ("argmax",) * 2:
+        for filtering in ("none", "top-p") if family == "flat" else ("top-k", "all"):
             row = {**shared, "family": family, "filter": filtering}
             yield {name: value for name, value in row.items() if name in columns}
 
@@ -172,6 +173,9 @@ def _own_groups(rule: str, scale: Scale) -> Iterator[SuiteGroup]:
         outcomes = [replace(single, filter=name) for name in ("argmax", "cold", "top-1", "least-top-p")]
         few = max(1 << 10, draws >> 6)
         yield _group(f"{rule}/one-outcome", frame, [*outcomes, replace(single, family="one-hot")], few)
+    if rule in ("plain", "greedy", *TREE_RULES):
+        for group in boundary_groups(rule):
+            yield SuiteGroup.of(group, draws)
     if rule in TREE_RULES:
         covered = [Recipe("dyadic", shape=shape, covered=True) for shape in ("chain", "star", "ternary", "wide-random")]
         yield _group(f"{rule}/covered", replace(frame, nodes=9, depth_limit=4), covered, draws)

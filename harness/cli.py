@@ -16,6 +16,7 @@ from . import __version__
 from .commands.cases import cases
 from .commands.law import law
 from .errors import ChitreeError, UsageError
+from .packages import own_first
 
 if TYPE_CHECKING:
     from .suite import Suite
@@ -43,6 +44,7 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line on ``arguments`` and return the exit code."""
+    own_first()
     try:
         code = cli.main(list(arguments), prog_name="chitree", standalone_mode=False)
     except ChitreeError as error:
@@ -55,17 +57,26 @@ def run(arguments: Sequence[str]) -> int:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "chitree"
         click.echo(f"{where}: {' '.join(error.format_message().split())} (see `{where} --help`)", err=True)
         return 2
-    except BrokenPipeError:  # nobody reads on, as with `| head`
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except click.Abort:
         click.echo("chitree: interrupted", err=True)
         return 130
     return code if isinstance(code, int) else 0
 
 
-@click.group()
+class _Commands(click.Group):
+    """Commands whose output need not be read to the end; click would exit with code 1, which here means bias."""
+
+    def invoke(self, context: click.Context) -> Any:
+        """Run the command; where nobody reads on, as with `| head`, it ends well."""
+        try:
+            return super().invoke(context)
+        except BrokenPipeError:
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+
+
+@click.group(cls=_Commands)
 @click.version_option(__version__, message="chitree %(version)s")
 def cli() -> None:
     """Statistical correctness gate for speculative-decoding samplers.
@@ -153,7 +164,10 @@ def gate(
         limits=Limits.from_environment(),
     )
     display = Display(quiet=quiet, verbose=verbose)
-    results = run_gate(chosen, options, display.progress)
+    try:
+        results = run_gate(chosen, options, display.progress)
+    finally:
+        display.close()
     assert options.out is not None
     junit(results, options.out / "junit.xml")
     display.verdict(results, options.out)

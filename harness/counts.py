@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .law import Law
 
-__all__ = ["PrefixCounts", "SequenceCounts", "Stray", "count_sequences", "prefix_counts"]
+__all__ = ["PrefixCounts", "SequenceCounts", "Stray", "count_sequences", "distinct_rows", "prefix_counts"]
 
 Ints = NDArray[np.int64]
 
@@ -58,21 +58,24 @@ def _widen(tokens: Ints, width: int) -> Ints:
 
 def count_sequences(tokens: Ints, weights: Ints | None = None) -> SequenceCounts:
     """Count distinct rows of ``tokens``, int64 [K, W], -1 beyond the end; row k counts ``weights[k]`` times (1)."""
+    distinct, inverse = distinct_rows(tokens)
+    counts = np.zeros(len(distinct), np.int64)
+    np.add.at(counts, inverse, 1 if weights is None else weights)
+    return SequenceCounts(distinct, counts)
+
+
+def distinct_rows(tokens: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct rows of ``tokens``, int64 [K, W], sorted, and which of them each row is, int64 [K]."""
     rows = np.ascontiguousarray(tokens, np.int64)
-    if weights is None:
-        weights = np.ones(len(rows), np.int64)
     if not len(rows):
-        return SequenceCounts(rows, weights)
+        return rows, np.zeros(0, np.int64)
     base = int(rows.max()) + 2
     if base ** rows.shape[1] < 2**63:  # one integer a sequence sorts far quicker than rows do
         powers = base ** np.arange(rows.shape[1], dtype=np.int64)[::-1]
         _, first, inverse = np.unique((rows + 1) @ powers, return_index=True, return_inverse=True)
-        distinct = rows[first]
-    else:
-        distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
-    counts = np.zeros(len(distinct), np.int64)
-    np.add.at(counts, inverse.reshape(-1), weights)
-    return SequenceCounts(distinct, counts)
+        return rows[first], inverse.reshape(-1)
+    distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
+    return distinct, inverse.reshape(-1)
 
 
 @dataclass(frozen=True)

@@ -27,15 +27,18 @@ def readings(claimed: Semantics) -> Iterator[tuple[str, Semantics]]:
     for name, other in SEMANTICS.items():
         if (other.order, other.joint) != (claimed.order, claimed.joint):
             yield name, replace(claimed, name=name, order=other.order, joint=other.joint)
-    for field, values in (
-        ("top_k_ties", ("all", "exact")),
-        ("top_p_boundary", ("stop", "one-more")),
-        ("greedy_ties", ("any", "first")),
-        ("min_p", ("applied", "ignored")),
+    for name, other in (
+        ("top-k ties all kept", replace(claimed, top_k_ties="all")),
+        ("exactly top-k kept", replace(claimed, top_k_ties="exact")),
+        ("top-p stopping where it is reached", replace(claimed, top_p_boundary="stop")),
+        ("top-p keeping one token more", replace(claimed, top_p_boundary="one-more")),
+        ("any of equal maxima", replace(claimed, greedy_ties="any")),
+        ("the first of equal maxima", replace(claimed, greedy_ties="first")),
+        ("min-p applied", replace(claimed, min_p="applied")),
+        ("min-p ignored", replace(claimed, min_p="ignored")),
     ):
-        for value in values:
-            if value != getattr(claimed, field):
-                yield f"{claimed.name} with {field} = {value!r}", replace(claimed, **{field: value})
+        if other != claimed:
+            yield f"{claimed.name} with {name}", other
 
 
 def followed(

@@ -242,11 +242,40 @@ class Plan:
             coins=coins(rng, batch, nodes),
             final_coins=coins(rng, batch),
             seed=int(rng.integers(2**31)),
-            seeds=rng.integers(2**31, size=batch),
+            seeds=np.repeat(self._seeds, 2)[:batch],
             positions=1 + number * batch + np.arange(batch, dtype=np.int64),
             dtype=first.dtype,
         )
         return request, which
+
+    @cached_property
+    def _seeds(self) -> Ints:
+        """Seeds of requests, int64 [B / 2]: two neighbouring rows have one, and keep it from call to call.
+
+        So a sampler that goes by the seed and forgets the position gives itself away.
+        """
+        batch = self.rows_per_case * len(self.group)
+        return stream("seeds", self.seed, self.suite, self.group.name).integers(2**31, size=(batch + 1) // 2)
+
+    def repeats(self) -> tuple[Request, Ints, Ints]:
+        """Return the reproducibility call, in which rows come twice, equal in all that a request has of a row.
+
+        Returns
+        -------
+        request : Request
+            Of B rows, of which no draws are counted.
+        which : int64 [B]
+            The case of each row.
+        twins : int64 [B // 2, 2]
+            Pairs of equal rows.
+        """
+        request, which = self.call(self.calls)
+        half = len(which) // 2
+        rng = stream("repeats", self.seed, self.suite, self.group.name)
+        source = rng.permutation(np.concatenate([np.arange(len(which) - half), np.arange(half)]))
+        order = np.argsort(source, kind="stable")
+        twice = np.flatnonzero(source[order][1:] == source[order][:-1])
+        return request.take(source), which[source], np.stack([order[twice], order[twice + 1]], axis=1)
 
     def _redraw(self, number: int, which: Ints, candidates: Ints, rows: Ints) -> None:
         """Draw the drafts of a call, case by case; writes tokens and law rows of the real nodes in place."""

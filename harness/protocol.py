@@ -11,9 +11,11 @@ from typing import TypeVar
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from .counts import SequenceCounts
 from .groups import Plan, Shard
+from .pairs import BINS, KINDS, TABLES, PairCounts
 
 __all__ = [
     "Beat",
@@ -21,6 +23,8 @@ __all__ = [
     "Channel",
     "Failed",
     "Garbled",
+    "Grid",
+    "PackedPairs",
     "Ready",
     "Reply",
     "ShardDone",
@@ -150,10 +154,61 @@ class CaseCounts(msgspec.Struct):
         return SequenceCounts(tokens, counts)
 
 
+class Grid(msgspec.Struct):
+    """A two-dimensional array on the wire, raw little-endian int64."""
+
+    width: int
+    data: bytes
+
+    @classmethod
+    def of(cls, array: NDArray[np.int64]) -> Grid:
+        """Pack an array."""
+        return cls(array.shape[1], array.tobytes())
+
+    def unpack(self) -> NDArray[np.int64]:
+        """Return the array; Garbled where the data are no rows of that width."""
+        try:
+            return np.frombuffer(self.data, np.int64).reshape(-1, self.width)
+        except ValueError as error:
+            raise Garbled(str(error)) from None
+
+
+class PackedPairs(msgspec.Struct):
+    """A :class:`PairCounts` on the wire."""
+
+    pairs: Grid
+    first: list[CaseCounts]
+    whole: list[CaseCounts]
+    tables: Grid
+    openings: dict[int, Grid]
+
+    @classmethod
+    def of(cls, counts: PairCounts) -> PackedPairs:
+        """Pack counts."""
+        first, whole = ([CaseCounts.of(part) for part in parts] for parts in (counts.first, counts.whole))
+        openings = {start: Grid.of(rows) for start, rows in counts.openings.items()}
+        return cls(Grid.of(counts.pairs), first, whole, Grid.of(counts.tables), openings)
+
+    def unpack(self, cases: int) -> PairCounts:
+        """Return the counts; Garbled where they are not those of a group of so many cases."""
+        pairs, tables = self.pairs.unpack(), self.tables.unpack()
+        first, whole = ([part.unpack() for part in parts] for parts in (self.first, self.whole))
+        openings = {start: rows.unpack() for start, rows in self.openings.items()}
+        columns = [part.tokens[:, 0] for part in (*first, *whole) if len(part.counts)]
+        columns += [rows[:, 0] for rows in openings.values()]
+        shapes = (pairs.shape, tables.shape, len(first), len(whole))
+        if shapes != ((len(KINDS), cases), (len(TABLES), BINS * BINS), len(KINDS), len(KINDS)) or any(
+            column.min(initial=0) < 0 or column.max(initial=0) >= cases for column in columns
+        ):
+            raise Garbled("pairs of another group")
+        return PairCounts(pairs, first, whole, tables, openings)
+
+
 class ShardDone(msgspec.Struct, tag=True):
-    """All calls of the shard are counted, one entry a case of the group."""
+    """All calls of the shard are counted, one entry a case of the group, and their pairs of rows."""
 
     cases: list[CaseCounts]
+    pairs: PackedPairs | None = None
 
 
 class Failed(msgspec.Struct, tag=True):

@@ -42,7 +42,8 @@ def redraw(
     """
     tokens = np.tile(tree.tokens, (rows, 1))
     states = np.zeros_like(tokens)
-    weights = draft.astype(np.float64)
+    support = np.flatnonzero(draft.any(axis=0))  # of all states: few tokens, where V is large
+    weights = draft[:, support].astype(np.float64)
     for node in tree.order:
         children = list(tree.children[node])
         if not children:
@@ -52,6 +53,6 @@ def redraw(
             drawn = np.stack([draw(law, rng.random(rows)) for _ in children], axis=1)
         else:
             drawn = without_replacement(law, len(children), rng)
-        tokens[:, children] = drawn
-        states[:, children] = next_state(states[:, [node]], drawn, len(draft))
+        tokens[:, children] = support[drawn]
+        states[:, children] = next_state(states[:, [node]], tokens[:, children], len(draft))
     return tokens, states

@@ -115,6 +115,19 @@ class Request:
         rows = self.__dict__["_target_probs"]
         return int(rows.table.shape[-1] if isinstance(rows, Gather) else rows.shape[-1])
 
+    def take(self, rows: Ints) -> Request:
+        """Return a request of these rows, int64 [K], of this one; rows may come several times, links stay theirs."""
+        values: dict[str, Any] = {}
+        for entry in fields(self):
+            value = self.__dict__.get(f"_{entry.name}", self.__dict__.get(entry.name))
+            if isinstance(value, Gather):
+                value = Gather(value.table, value.index[rows])
+            elif isinstance(value, np.ndarray):
+                value = value[rows]
+            values[entry.name] = value
+        values["retrieve_index"] = np.arange(len(rows) * self.nodes, dtype=np.int64).reshape(len(rows), self.nodes)
+        return Request(**values)
+
     def torch(self, device: str = "cpu") -> TorchRequest:
         """Return the same request with every array a torch tensor on ``device``; needs torch.
 

@@ -132,4 +132,6 @@ def _finite(value: Any) -> Any:
         return [_finite(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    if isinstance(value, str):  # names of files need not be text
+        return value.encode("utf-8", "backslashreplace").decode()
     return value

@@ -21,6 +21,7 @@ from typing import IO
 
 from .counts import SequenceCounts
 from .errors import UsageError
+from .pairs import PairCounts
 from .protocol import Beat, Channel, Failed, Garbled, Ready, Reply, ShardDone, ShardJob, decode
 
 __all__ = ["Limits", "SamplerBroke", "Worker"]
@@ -146,8 +147,8 @@ class Worker:
             raise self._garbled("import")
         self.claims = ready.claims
 
-    def run(self, job: ShardJob) -> list[SequenceCounts]:
-        """Run one shard and return the counts of each case of its group.
+    def run(self, job: ShardJob) -> tuple[list[SequenceCounts], PairCounts]:
+        """Run one shard and return the counts of each case of its group, and those of pairs of rows.
 
         Raises SamplerBroke, after which the next job starts a fresh process if this one died.
         """
@@ -167,9 +168,11 @@ class Worker:
             elif isinstance(reply, ShardDone):
                 with self._watched(limit, during):
                     counts = [part.unpack() for part in reply.cases]
-                if [part.n for part in counts] != [job.plan.rows_per_case * (shard.stop - shard.start)] * len(group):
+                    pairs = reply.pairs.unpack(len(group)) if reply.pairs is not None else None
+                expected = [job.plan.rows_per_case * (shard.stop - shard.start)] * len(group)
+                if [part.n for part in counts] != expected or pairs is None:
                     raise self._garbled(during)
-                return counts
+                return counts, pairs
             elif isinstance(reply, Failed):
                 raise SamplerBroke("fatal" if reply.fatal else "raised", reply.message)
             else:

@@ -6,13 +6,14 @@ import queue
 import statistics
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from .counts import SequenceCounts
 from .groups import Plan, Shard
+from .pairs import PairCounts
 from .protocol import ShardJob
 from .supervisor import Limits, SamplerBroke, Worker
 
@@ -25,11 +26,13 @@ TIMED_CALLS = 8
 class GroupRun:
     """What a sampler emitted for one group.
 
-    ``counts`` has one entry a case, empty where the sampler broke; ``broken`` or ``skipped`` then says why.
+    ``counts`` has one entry a case, empty where the sampler broke; ``broken`` or ``skipped`` then says why. ``pairs``
+    holds what pairs of rows emitted.
     """
 
     plan: Plan
     counts: list[SequenceCounts] = field(default_factory=list)
+    pairs: PairCounts | None = None
     broken: str | None = None
     skipped: str | None = None
     seconds: float = 0.0
@@ -82,7 +85,7 @@ class Sweep:
         """Return the median seconds a row in verify over the first calls of a plan."""
         worker, shard = self._workers[0], Shard(0, min(TIMED_CALLS, plan.calls))
         worker.seconds.clear()
-        if self._counts(worker, plan, shard) is None:
+        if self._drawn(worker, plan, shard) is None:
             return None
         return statistics.median(worker.seconds) / (plan.rows_per_case * len(plan.group))
 
@@ -166,15 +169,17 @@ class Sweep:
             if (failure and failure[0].start <= shard.start) or self.plans.index(plan) > self._end()[0]:
                 return
         started = time.perf_counter()
-        counts = self._counts(worker, plan, shard)
+        drawn = self._drawn(worker, plan, shard)
         with self._lock:
             run.seconds += time.perf_counter() - started
-            if counts:
+            if drawn:
+                counts, pairs = drawn
                 if run.counts:
                     counts = [SequenceCounts.merge(pair) for pair in zip(run.counts, counts, strict=True)]
                 run.counts = counts
+                run.pairs = pairs if run.pairs is None else run.pairs + pairs
 
-    def _counts(self, worker: Worker, plan: Plan, shard: Shard) -> list[SequenceCounts] | None:
+    def _drawn(self, worker: Worker, plan: Plan, shard: Shard) -> tuple[list[SequenceCounts], PairCounts] | None:
         """Return the counts of one shard; where the sampler breaks, take note and return None."""
         try:
             return worker.run(ShardJob(plan, shard))

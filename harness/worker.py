@@ -19,12 +19,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .counts import SequenceCounts, count_sequences
+from .counts import SequenceCounts, distinct_rows
 from .errors import ChitreeError, UsageError
-from .protocol import Beat, CaseCounts, Channel, Failed, Ready, Reply, ShardDone, ShardJob, encode
+from .pairs import FirstTokens, PairCounts, PairRecorder
+from .protocol import Beat, CaseCounts, Channel, Failed, PackedPairs, Ready, Reply, ShardDone, ShardJob, encode
+from .request import Request
 from .samplers.base import Claims, Verifier
 from .samplers.registry import Plugin, is_plugin, sampler
+from .streams import stream
 from .validate import Expected, emitted
 
 __all__ = ["main"]
@@ -54,7 +58,8 @@ def main(fd: int, name: str, memory: int) -> None:
         except EOFError:
             return
         try:
-            reply(ShardDone([CaseCounts.of(counts) for counts in _run(job, make, reply)]))
+            counts, pairs = _run(job, make, claims, reply)
+            reply(ShardDone([CaseCounts.of(part) for part in counts], PackedPairs.of(pairs)))
         except _Broken as broken:
             reply(Failed(str(broken), fatal=broken.fatal))
 
@@ -121,26 +126,40 @@ def _line(stage: str, error: BaseException) -> str:
     return f"{stage} raised {type(error).__name__}{': ' if text else ''}{text[:500]}{place}"
 
 
-def _run(job: ShardJob, make: Callable[[str], Verifier], reply: Callable[[Reply], None]) -> list[SequenceCounts]:
-    """Run a shard and return the counts of each case of its group."""
-    group = job.plan.group
+def _run(
+    job: ShardJob, make: Callable[[str], Verifier], claims: Claims, reply: Callable[[Reply], None]
+) -> tuple[list[SequenceCounts], PairCounts]:
+    """Run a shard and return the counts of each case of its group, and of pairs of rows."""
+    plan, shard, group = job.plan, job.shard, job.plan.group
     with _stage("constructor"):
         verifier = make(group.rule)
+    recorder = PairRecorder(FirstTokens.of(group, claims))
     counted: list[SequenceCounts] = []
-    for number, (request, which) in enumerate(job.plan.requests(job.shard), job.shard.start):
+
+    def rows(number: int, request: Request, which: NDArray[np.int64]) -> NDArray[np.int64]:
         expected = Expected.of(request)
         started = time.perf_counter()
         with _stage(f"call {number} of group {group.name}: verify", fatal=False):
             result = verifier.verify(request)
             seconds = time.perf_counter() - started
             tokens = emitted(result, expected)
-        counted.append(count_sequences(np.column_stack([which, tokens])))
+        reply(Beat(seconds))
+        return np.column_stack([which, tokens[:, : max(1, int((tokens >= 0).sum(axis=1).max()))]])
+
+    for number, (request, which) in enumerate(plan.requests(shard), shard.start):
+        found = rows(number, request, which)
+        distinct, inverse = distinct_rows(found)
+        uniforms = stream("pairs", plan.seed, plan.suite, group.name, number).random(len(found))
+        recorder.call(number, found, distinct, inverse, uniforms)
+        counted.append(SequenceCounts(distinct, np.bincount(inverse)))
         if len(counted) > MERGE_EVERY:
             counted = [SequenceCounts.merge(counted)]
-        reply(Beat(seconds))
+    if shard.start == 0:
+        request, which, twins = plan.repeats()
+        recorder.repeats(rows(shard.stop - 1, request, which), twins)
     with contextlib.suppress(Exception):
         getattr(verifier, "close", lambda: None)()
-    return _by_case(SequenceCounts.merge(counted), len(group))
+    return _by_case(SequenceCounts.merge(counted), len(group)), recorder.counts
 
 
 def _by_case(counts: SequenceCounts, cases: int) -> list[SequenceCounts]:

@@ -73,6 +73,7 @@ def _list(names: tuple[str, ...], suite_name: str, rule_name: str | None) -> Non
     """Print a line a case, columns as wide as they must be."""
     from cases.catalogue import suite
 
+    from ..display import stdout
     from ..rules import rule
     from ..selection import select
 
@@ -90,8 +91,10 @@ def _list(names: tuple[str, ...], suite_name: str, rule_name: str | None) -> Non
         shared = (entry.rule, *sizes, thresholds)
         rows += [(name, *shared) for name in entry.names if name in selection.names[entry.name]]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
     for row in rows:
         left = (text.ljust(width) for text, width in zip(row[:2], widths[:2], strict=True))
         right = (text.rjust(width) for text, width in zip(row[2:], widths[2:], strict=True))
-        click.echo("  ".join((*left, *right)))
-    click.echo(f"{len(rows) - 1} case{'' if len(rows) == 2 else 's'}")
+        lines.append("  ".join((*left, *right)))
+    lines.append(f"{len(rows) - 1} case{'' if len(rows) == 2 else 's'}")
+    stdout().print("\n".join(lines), soft_wrap=True)

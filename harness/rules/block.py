@@ -88,31 +88,29 @@ def walk(request: Request) -> Walked:
     nodes[:, 0] = 0
     path = np.full((request.batch, request.depth_limit), -1, np.int64)
     path[:, 0] = 0
-    r = np.ones(request.batch)
-    p, q = draft_rows(request, batch, np.zeros(request.batch, np.int64))
     accepted = np.zeros(request.batch, np.int64)
-    rest = np.maximum(p - q, 0.0)
-    live = batch
+    rest = np.empty((request.batch, request.vocab))
+    live, r = batch, np.ones(request.batch)
     for step in range(1, request.depth_limit + 1):
         at = path[live, step - 1]
+        p, q = draft_rows(request, live, at)
+        surplus = r[:, None] * p
+        surplus -= q
+        np.maximum(surplus, 0.0, out=surplus)
         node = request.retrieve_next_token[live, at] if step < request.depth_limit else np.full(len(live), -1)
         ends = node < 0  # the draft before was the last one: its whole law may follow
-        if step > 1:
-            hold = np.where(ends, r[live], _hold(r[live], np.maximum(r[live, None] * p[live] - q[live], 0).sum(axis=1)))
-            held = request.coins[live, at] < hold
-        else:
-            held = np.ones(len(live), bool)
-        rows = live[held]
-        accepted[rows] = step - 1
-        weights = np.where(ends[held, None], p[rows], np.maximum(r[rows, None] * p[rows] - q[rows], 0.0))
-        rest[rows] = weights
-        live, node = live[~ends], node[~ends]
-        if not len(live):
+        hold = np.where(ends, r, _hold(r, surplus.sum(axis=1)))
+        held = (request.coins[live, at] < hold) | (step == 1)
+        accepted[live[held]] = step - 1
+        rest[live[held & ends]] = p[held & ends]
+        rest[live[held & ~ends]] = surplus[held & ~ends]
+        on = np.flatnonzero(~ends)
+        if not len(on):
             break
+        live, node = live[on], node[on]
         token = request.candidates[live, node]
-        r[live] = np.minimum(1.0, r[live] * p[live, token] / q[live, token])
+        r = np.minimum(1.0, r[on] * p[on, token] / q[on, token])
         path[live, step] = node
-        p[live], q[live] = draft_rows(request, live, node)
     for step in range(1, request.depth_limit):
         rows = batch[accepted >= step]
         tokens[rows, step - 1] = request.candidates[rows, path[rows, step]]

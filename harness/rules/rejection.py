@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 MOST_ENTRIES = 1 << 24
 """Prefixes times V of the largest law that is enumerated, 128 MiB in float64."""
 
-LEAST_VOCAB = 32
+LEAST_VOCAB = 128
 """A prefix of fewer tokens counts as one of so many: what it costs to enumerate is then its own, not its row's."""
 
 MOST_WORK = 1 << 32
@@ -170,9 +170,10 @@ def law(case: Case, rows: Floats | None = None) -> Law:
 
 def draft_rows(request: Request, rows: Ints, nodes: Ints) -> tuple[Floats, Floats]:
     """Return target and draft law at ``nodes`` of ``rows``, float64 [K, V] each, normalised."""
-    p = request.target_probs[rows, nodes].astype(np.float64)
-    q = request.draft_probs[rows, nodes].astype(np.float64)
-    return p / p.sum(axis=1, keepdims=True), q / q.sum(axis=1, keepdims=True)
+    laws = [table[rows, nodes].astype(np.float64) for table in (request.target_probs, request.draft_probs)]
+    for law_rows in laws:
+        law_rows /= law_rows.sum(axis=1, keepdims=True)
+    return laws[0], laws[1]
 
 
 def _walk(request: Request, replacement: bool) -> Walked:
@@ -194,8 +195,11 @@ def _walk(request: Request, replacement: bool) -> Walked:
             accept = request.coins[rows, draft] * q[trying, token] < p[trying, token]
             accepted[trying[accept]] = draft[accept]
             trying, token, draft = trying[~accept], token[~accept], draft[~accept]
-            residual = np.maximum(p[trying] - q[trying], 0.0)
-            p[trying] = residual / residual.sum(axis=1, keepdims=True)
+            residual = p[trying]
+            residual -= q[trying]
+            np.maximum(residual, 0.0, out=residual)
+            residual /= residual.sum(axis=1, keepdims=True)
+            p[trying] = residual
             if not replacement:
                 q[trying, token] = 0.0
                 left = q[trying].sum(axis=1, keepdims=True)

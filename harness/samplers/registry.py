@@ -48,6 +48,8 @@ class Plugin:
 
     def __init__(self, name: str) -> None:
         where, _, attribute = name.rpartition(":")
+        if not where or not attribute or "\0" in name:
+            raise UsageError(f"sampler {name!r}: expected MODULE:ATTR or FILE.py:ATTR")
         module = _from_file(where) if where.endswith(".py") else _from_module(where)
         found: Any = module
         for part in attribute.split("."):

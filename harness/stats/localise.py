@@ -43,7 +43,8 @@ def where(law: Law, counts: PrefixCounts, limit: int = 20) -> list[Deviation]:
 
     Each cell is tested given its prefix: Bin(reached[prefix], rows[prefix, token]). So a fault at one node does not
     show at the nodes below or beside it, and the rows point at nodes that deviate themselves. Impossible emissions come
-    first, the most frequent of them on top; undecided tokens are left out. p-values that underflow are ordered by their likelihood-ratio statistic.
+    first, the most frequent of them on top; undecided tokens are left out. p-values that underflow are ordered by their
+    likelihood-ratio statistic.
 
     Notes
     -----

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -245,3 +247,18 @@ def test_a_file_is_refused_by_every_command(run: Run, write: Write) -> None:
     path = write("bad.json", fields=changed(THREE, "tree.parents.2", 9))
     for command in (["cases", path], ["cases", "--show", path], ["cases", "--export", path], ["law", path]):
         refused(run(*command), f"{path}: tree.parents[2]: expected a node in [0, 3), got 9")
+
+
+@pytest.mark.parametrize("arguments", [["cases"], ["cases", "--schema"], ["law", "FILE", "--json"], ["law", "FILE"]])
+def test_nobody_reads_to_the_end(write: Write, arguments: list[str]) -> None:
+    path = write("made.json", vocab=2000)
+    with subprocess.Popen(
+        [sys.executable, "-m", "harness", *(path if word == "FILE" else word for word in arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0

@@ -17,7 +17,7 @@ from harness.tree import Tree
 
 from .build import DRAWN, THREE, case_of, changed, drawn_cases, text
 
-many = settings(max_examples=200, deadline=None)
+many = settings(max_examples=120, deadline=None)
 
 
 def bits(table: np.ndarray | None) -> object:

@@ -90,7 +90,7 @@ def test_a_suite_refuses_them_when_a_group_is_made() -> None:
         _ = entry.group
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(drawn_cases())
 def test_decoys_are_of_the_rule_and_shape_of_the_case(case: Case) -> None:
     group = surrounded(case)

@@ -186,6 +186,14 @@ class AbortsOften(Walks):
         return super().verify(request)
 
 
+class Slow(Walks):
+    """Takes half a second a call."""
+
+    def verify(self, request: Request) -> Any:
+        time.sleep(0.5)
+        return super().verify(request)
+
+
 class Floods(Counting):
     """Prints a gigabyte, part of it to stderr."""
 

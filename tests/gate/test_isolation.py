@@ -162,6 +162,27 @@ def test_crash_in_one_group_alone(gate: Gate) -> None:
     assert "it last said: about to abort" in reason
 
 
+def test_crash_while_the_speed_is_measured(gate: Gate) -> None:
+    """Without --shrink the smallest and the largest group are timed first; what breaks there breaks alone."""
+    selected = ("--case", "four/*", "--case", "five/*")
+    run = gate("--sampler", broken("AbortsAtOddVocab"), "--suite", "smoke", *selected)
+    assert run.code == 3
+    assert run.groups == {"four": "pass", "five": "broken"}
+    assert run.samplers[0]["shrink"] == {"k": 0, "reason": "the sampler could not be timed"}
+
+
+@pytest.mark.slow
+def test_a_slow_plugin_takes_fewer_draws_and_says_why(gate: Gate) -> None:
+    run = gate("--sampler", broken("Slow"), "--suite", "smoke", "--case", "four/*", "--workers", "1")
+    assert run.code == 0
+    shrink = run.samplers[0]["shrink"]
+    assert shrink["k"] > 0
+    assert "speed of its first calls" in shrink["reason"]
+    for case in run.cases:
+        assert case["n"] == suite().groups[0].n >> shrink["k"]
+        assert f"--shrink {shrink['k']}" in case["reproduce"]
+
+
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_three_crashes_end_the_sampler(gate: Gate, workers: int) -> None:
     """Whoever crashes first on the clock, the first three in the order of the suite are the broken ones."""
