@@ -27,13 +27,13 @@ def main() -> None:
     rng = stream("benchmark", "law-large-vocab")
     logits = TARGETS["llm-like"].make(rng, NODES, VOCAB)
     parents = SHAPES["wide-random"](rng, NODES)
-    params = SamplingParams(0.8, top_k=200, top_p=0.95)
-    tokens = sibling_tokens(rng, parents, target_probs(logits, params), by="top")
+    filtered = SamplingParams(0.8, top_k=200, top_p=0.95)
+    tokens = sibling_tokens(rng, parents, target_probs(logits, filtered), by="top")
     base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.perf_counter()
     softmax(logits)
     unit = time.perf_counter() - started
-    for params in (params, SamplingParams(0.8, top_p=0.95)):
+    for params in (filtered, SamplingParams(0.8, top_p=0.95)):
         case = Case("large", "target-only", Tree(tokens, parents), logits, params)
         started = time.perf_counter()
         law = rule("target-only").law(case)

@@ -8,7 +8,7 @@ leaves what it had.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,16 +16,18 @@ from pathlib import Path
 from . import __version__
 from .case import Case
 from .claimed import Unstated, claimed_law
-from .counts import SequenceCounts
 from .errors import Unavailable, UsageError
 from .followed import followed
 from .groups import Plan
 from .law import Law
+from .matches import KINDS, PairCounts
+from .picture import picture
 from .results import CaseResult, MinDetectable, Results, SamplerResult, Where, worst, write
 from .rules import exact_law, rule
 from .samplers.base import Claims
 from .samplers.registry import is_plugin, sampler
 from .selection import Selection, select
+from .stats.independence import AcrossCases
 from .stats.power import min_detectable
 from .stats.verdict import judge
 from .streams import stream
@@ -126,7 +128,9 @@ def _gate_one(
 
     def conclude(reason: str | None = None) -> None:
         found.reason = reason
-        found.verdict = "broken" if reason else worst([case.verdict for case in found.cases])
+        verdicts = [case.verdict for case in found.cases]
+        verdicts += ["biased"] if any(test["biased"] for test in found.suite_tests) else []
+        found.verdict = "broken" if reason else worst(verdicts)
         results.verdict = worst([entry.verdict for entry in results.samplers])
         if options.out is not None:
             write(results, options.out / "results.json")
@@ -164,6 +168,7 @@ def _gate_one(
             _sort(found, suite)
             conclude()
             progress(name, run, done, len(sweep.plans))
+        judge_of.suite_tests(found)
         return conclude()
     except SamplerBroke as error:
         if error.how == "usage":
@@ -213,16 +218,33 @@ class _Judge:
     claims: Claims
     laws: dict[str, Law]
     shrink: int = 0
+    across: AcrossCases = field(default_factory=AcrossCases)
+    """Gathers what the tests over all cases need."""
 
     def group(self, run: GroupRun) -> list[CaseResult]:
         """Return what was found of the wanted cases of a group."""
         cases = run.plan.group.cases
-        counts: Sequence[SequenceCounts | None] = run.counts or [None] * len(cases)
-        pairs = zip(cases, counts, strict=True)
         names = self.selection.names[run.plan.group.name]
-        return [self._case(run, case, drawn) for case, drawn in pairs if case.name in names]
+        pairs = None
+        if run.pairs is not None:
+            pairs = run.pairs.between_instances()
+            self.across.add_tables(pairs.tables)
+        return [self._case(run, g, pairs) for g, case in enumerate(cases) if case.name in names]
 
-    def _case(self, run: GroupRun, case: Case, counts: SequenceCounts | None) -> CaseResult:
+    def suite_tests(self, found: SamplerResult) -> None:
+        """Add the tests over all cases to ``found``, and say so where equal rows need not give equal results."""
+        rng = stream("pairs", self.options.seed, self.selection.suite.name)
+        tests = self.across.tests(self.options.alpha, self.claims.coins, rng)
+        found.suite_tests += [
+            {"test": test.test, "p_value": test.p_value, "alpha": test.alpha, "biased": test.biased, **test.detail}
+            for test in tests
+        ]
+        if not all(test.detail.get("judged", True) for test in tests):
+            reason = "results do not follow from seeds and positions: equal rows need not give equal results"
+            found.not_tried.append({"kind": "reproducibility", "reason": reason})
+
+    def _case(self, run: GroupRun, g: int, pairs: PairCounts | None) -> CaseResult:
+        case = run.plan.group.cases[g]
         alpha = self.selection.alpha(case.name, self.claims.rules, self.options.alpha)
         result = CaseResult(
             case=case.name,
@@ -236,8 +258,9 @@ class _Judge:
             seconds=round(run.seconds / len(run.plan.group), 3),
             reproduce=self._reproduce(case),
         )
-        if counts is None:
+        if pairs is None:
             return result
+        counts = run.counts[g]
         try:
             if case.name not in self.laws:
                 self.laws[case.name] = claimed_law(case, self.claims)
@@ -247,10 +270,15 @@ class _Judge:
         law = self.laws[case.name]
         lossless_only = rule(case.rule).lossless_only
         rng = stream("pit", self.options.seed, self.selection.suite.name, result.group, case.name)
-        judgement = judge(law, counts, alpha, rng, conditional=lossless_only)
+        matches = {kind: pairs.matches(kind, g) for kind in KINDS}
+        judgement = judge(
+            law, counts, alpha, rng, conditional=lossless_only, nodes=run.plan.group.nodes, matches=matches
+        )
+        self.across.add_case(case.name, law, matches, judgement.evidence, conditional=lossless_only)
         result.n = judgement.n
         result.verdict = "biased" if judgement.biased else "pass"
         result.p_value = judgement.p_value
+        result.reason = judgement.reason
         result.evidence = [
             {"test": part.test, "p_value": part.p_value, "decides": part.decides, "share": part.share, **part.detail}
             for part in judgement.evidence
@@ -258,6 +286,7 @@ class _Judge:
         result.certified_tv = judgement.certified_tv
         result.min_detectable = MinDetectable(**min_detectable(law, judgement.n, alpha, conditional=lossless_only))
         result.where = [Where(**asdict(row)) for row in judgement.where]
+        result.tree = picture(case, law, counts, judgement.where, reach_known=not lossless_only, full=judgement.biased)
         if self.claims.semantics is not None and (judgement.biased or law.undecided is not None):
             result.diagnosis = followed(case, self.claims.semantics, counts, alpha, rng)
         return result

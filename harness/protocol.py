@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .counts import SequenceCounts
 from .groups import Plan, Shard
-from .pairs import BINS, KINDS, TABLES, PairCounts
+from .matches import BINS, KINDS, TABLES, PairCounts
 
 __all__ = [
     "Beat",

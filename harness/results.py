@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +12,20 @@ import msgspec
 
 from .errors import UsageError
 
-__all__ = ["EXIT_CODES", "CaseResult", "MinDetectable", "Results", "SamplerResult", "Where", "read", "worst", "write"]
+__all__ = [
+    "EXIT_CODES",
+    "CaseResult",
+    "Cells",
+    "MinDetectable",
+    "Results",
+    "SamplerResult",
+    "TreeNode",
+    "TreePicture",
+    "Where",
+    "read",
+    "worst",
+    "write",
+]
 
 SCHEMA = 1
 EXIT_CODES = {"pass": 0, "biased": 1, "broken": 3}
@@ -34,7 +47,57 @@ class Where(msgspec.Struct):
     expected: float
     observed: float
     p_value: float
-    kind: str
+    kind: str = "cell"
+
+
+class Cells(msgspec.Struct, kw_only=True):
+    """Next tokens at one node, a column each: what the law says given the node, and what came of ``trials`` draws.
+
+    ``low`` and ``high`` bound the rate of each token exactly (Clopper-Pearson) at the picture's level, one at a time.
+    ``possible`` counts the tokens that the law allows there, shown or not.
+    """
+
+    trials: int
+    possible: int
+    token: list[int]
+    expected: list[float]
+    count: list[int]
+    low: list[float]
+    high: list[float]
+
+
+class TreeNode(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A place that a step can stand at: how often the law and the draws come there, and what they do next.
+
+    ``parent`` is an index into the picture's nodes, -1 at the root; ``token`` led here. ``reach`` is the law's
+    probability of getting here and going on, None where it is not known, and ``reached`` the number of draws that did,
+    ``low`` and ``high`` their exact interval as a rate. ``p_value`` is the least exact one of what was tested here, not
+    corrected; ``impossible`` counts the draws that did something impossible here.
+    """
+
+    node: int
+    parent: int
+    token: int
+    reached: int
+    low: float
+    high: float
+    reach: float | None = None
+    p_value: float | None = None
+    impossible: int = 0
+    cells: Cells | None = None
+
+
+class TreePicture(msgspec.Struct, kw_only=True):
+    """Law and draws along the tree, for a drawing: parents before children, ``left_out`` nodes not shown.
+
+    ``level`` is that of the exact intervals; ``redrawn`` says that drafts were drawn afresh for every row, so that
+    nodes stand for emitted tokens and not for drafts of one tree.
+    """
+
+    level: float
+    redrawn: bool
+    left_out: int
+    nodes: list[TreeNode]
 
 
 class MinDetectable(msgspec.Struct):
@@ -62,6 +125,7 @@ class CaseResult(msgspec.Struct, kw_only=True):
     seconds: float
     where: list[Where] = msgspec.field(default_factory=list)
     diagnosis: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    tree: TreePicture | None = None
     reproduce: str
 
 
@@ -105,11 +169,20 @@ def worst(verdicts: Sequence[str]) -> Verdict:
 
 
 def write(results: Results, path: Path) -> None:
-    """Write results.json whole or not at all: readers never see half a file. NaN and infinity become null."""
-    data = msgspec.json.format(msgspec.json.encode(_finite(msgspec.to_builtins(results))), indent=1)
+    """Write results.json whole or not at all: readers never see half a file. NaN and infinity become null.
+
+    A case is a line: thousands of them stay small, and two files can be compared line by line.
+    """
+    run = _writable(msgspec.to_builtins(results))
+    samplers = [_opened(entry, "cases", map(msgspec.json.encode, entry.pop("cases"))) for entry in run.pop("samplers")]
     part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_bytes(data + b"\n")
+    part.write_bytes(_opened(run, "samplers", samplers) + b"\n")
     os.replace(part, path)
+
+
+def _opened(head: dict[str, Any], name: str, lines: Iterable[bytes]) -> bytes:
+    """Return ``head`` as JSON with a last entry ``name``, a list of one line each."""
+    return msgspec.json.encode(head)[:-1] + f',"{name}":[\n'.encode() + b",\n".join(lines) + b"\n]}"
 
 
 def read(path: Path) -> Results:
@@ -118,6 +191,8 @@ def read(path: Path) -> Results:
         results = msgspec.json.decode(path.read_bytes(), type=Results)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    except RecursionError:
+        raise UsageError(f"{path}: expected results.json of schema {SCHEMA}: nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: expected results.json of schema {SCHEMA}: {error}") from None
     if results.schema != SCHEMA:
@@ -125,13 +200,14 @@ def read(path: Path) -> Results:
     return results
 
 
-def _finite(value: Any) -> Any:
+def _writable(value: Any) -> Any:
+    """Return ``value`` as JSON can hold it: None for what is no number, escapes for letters that are none."""
     if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
+        return {_writable(key): _writable(entry) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_finite(entry) for entry in value]
+        return [_writable(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    if isinstance(value, str):  # names of files need not be text
+    if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     return value

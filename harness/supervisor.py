@@ -21,7 +21,7 @@ from typing import IO
 
 from .counts import SequenceCounts
 from .errors import UsageError
-from .pairs import PairCounts
+from .matches import PairCounts
 from .protocol import Beat, Channel, Failed, Garbled, Ready, Reply, ShardDone, ShardJob, decode
 
 __all__ = ["Limits", "SamplerBroke", "Worker"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from .counts import SequenceCounts
 from .groups import Plan, Shard
-from .pairs import PairCounts
+from .matches import PairCounts
 from .protocol import ShardJob
 from .supervisor import Limits, SamplerBroke, Worker
 

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from .counts import SequenceCounts, distinct_rows
 from .errors import ChitreeError, UsageError
-from .pairs import FirstTokens, PairCounts, PairRecorder
+from .matches import PairCounts
+from .pairs import FirstTokens, PairRecorder
 from .protocol import Beat, CaseCounts, Channel, Failed, PackedPairs, Ready, Reply, ShardDone, ShardJob, encode
 from .request import Request
 from .samplers.base import Claims, Verifier
@@ -136,10 +137,10 @@ def _run(
     recorder = PairRecorder(FirstTokens.of(group, claims))
     counted: list[SequenceCounts] = []
 
-    def rows(number: int, request: Request, which: NDArray[np.int64]) -> NDArray[np.int64]:
+    def rows(call: str, request: Request, which: NDArray[np.int64]) -> NDArray[np.int64]:
         expected = Expected.of(request)
         started = time.perf_counter()
-        with _stage(f"call {number} of group {group.name}: verify", fatal=False):
+        with _stage(f"{call} of group {group.name}: verify", fatal=False):
             result = verifier.verify(request)
             seconds = time.perf_counter() - started
             tokens = emitted(result, expected)
@@ -147,7 +148,7 @@ def _run(
         return np.column_stack([which, tokens[:, : max(1, int((tokens >= 0).sum(axis=1).max()))]])
 
     for number, (request, which) in enumerate(plan.requests(shard), shard.start):
-        found = rows(number, request, which)
+        found = rows(f"call {number}", request, which)
         distinct, inverse = distinct_rows(found)
         uniforms = stream("pairs", plan.seed, plan.suite, group.name, number).random(len(found))
         recorder.call(number, found, distinct, inverse, uniforms)
@@ -156,7 +157,7 @@ def _run(
             counted = [SequenceCounts.merge(counted)]
     if shard.start == 0:
         request, which, twins = plan.repeats()
-        recorder.repeats(rows(shard.stop - 1, request, which), twins)
+        recorder.repeats(rows("the reproducibility call", request, which), twins)
     with contextlib.suppress(Exception):
         getattr(verifier, "close", lambda: None)()
     return _by_case(SequenceCounts.merge(counted), len(group)), recorder.counts

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.results import Where
+from harness.results import CaseResult, Where
 
-__all__ = ["describe", "printable"]
+__all__ = ["describe", "figure", "percent", "printable", "seen_from"]
 
 
 def describe(row: Where) -> str:
@@ -24,3 +24,25 @@ def describe(row: Where) -> str:
 def printable(text: str) -> str:
     """Return ``text`` with everything that a terminal could obey or cannot show written as an escape."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
+
+
+def figure(value: object, digits: int = 2) -> str:
+    """Return a number in few digits; "-" for what is unknown or no number."""
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{value:.{digits}g}" if known else "-"
+
+
+def percent(value: float | None) -> str:
+    """Return a probability in per cent, three digits; "-" for what is unknown."""
+    return "-" if value is None else f"{100.0 * value:.3g}%"
+
+
+def seen_from(case: CaseResult) -> list[str]:
+    """Say from which size on each bias would have been seen with 90% power, a phrase each."""
+    least = case.min_detectable
+    phrases = (
+        (least.move, "of all steps moved from one outcome to another"),
+        (least.leak, "of all steps emitting an impossible token at the root"),
+        (least.temperature, "off in temperature, at every node"),
+    )
+    return [f"{percent(value)} {phrase}" for value, phrase in phrases if value is not None]

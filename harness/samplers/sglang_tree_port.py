@@ -123,7 +123,7 @@ def _by_thread(weights: Singles, vec: int) -> Singles:
 
 
 def _thread_sums(chunk: Singles) -> Singles:
-    """Running sums over each thread's tokens, in order."""
+    """Return the running sums over each thread's tokens, in order."""
     return np.add.accumulate(chunk, axis=3, dtype=np.float32)
 
 

@@ -21,6 +21,9 @@ __all__ = ["cell_counts", "cells", "two_sided"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+CERTAIN = 1.0 - 1e-12
+"""Cells from here on have probability 1 but for the rounding of the law itself."""
+
 
 def two_sided(observed: Ints, trials: Ints | int, probability: Floats) -> Floats:
     """Twice the lesser binomial tail, at most 1; all arguments broadcast.
@@ -60,7 +63,8 @@ def cells(law: Law, counts: PrefixCounts, *, conditional: bool = False) -> Evide
     Notes
     -----
     An empty cell's p-value falls with its probability, so of a depth's empty cells only the likeliest can matter; the
-    other ones need no evaluation. Impossible cells are left to layer L0.
+    other ones need no evaluation. Impossible cells are left to layer L0. So are certain ones, and to the acceptance
+    law: they are missed by an impossible token or by a step that ends where it must go on.
     """
     per_depth = cell_counts(law)
     depths = int(np.count_nonzero(per_depth))
@@ -76,7 +80,7 @@ def cells(law: Law, counts: PrefixCounts, *, conditional: bool = False) -> Evide
     observed = np.concatenate([observed, np.zeros(len(empty_prefix), np.int64)])
     probability = np.minimum(1.0, scale[prefix] * law.rows[prefix, token])
     correction = depths * per_depth[law.depth[prefix]]
-    p_values = two_sided(observed, trials[prefix], probability)
+    p_values = np.where(probability < CERTAIN, two_sided(observed, trials[prefix], probability), 1.0)
     corrected = np.minimum(1.0, p_values * correction)
     detail: dict[str, object] = {"cells": int(per_depth.sum()), "depths": depths}
     if not len(corrected):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..counts import PrefixCounts
 from ..law import Law
 
-__all__ = ["decided", "undecided_mass"]
+__all__ = ["decided", "emitted", "undecided_mass"]
 
 Ints = NDArray[np.int64]
 
@@ -30,7 +30,7 @@ def decided(law: Law, counts: PrefixCounts) -> tuple[Law, PrefixCounts]:
     if law.undecided is None:
         return law, counts
     kept = ~law.undecided.tokens[counts.prefix, counts.token]
-    trials = _emitted(law, counts) if law.undecided.stops_known else counts.reached
+    trials = emitted(law, counts) if law.undecided.stops_known else counts.reached
     dropped = np.bincount(counts.prefix, weights=counts.count * ~kept, minlength=law.size).astype(np.int64)
     return law.decided, replace(
         counts,
@@ -41,7 +41,7 @@ def decided(law: Law, counts: PrefixCounts) -> tuple[Law, PrefixCounts]:
     )
 
 
-def _emitted(law: Law, counts: PrefixCounts) -> Ints:
+def emitted(law: Law, counts: PrefixCounts) -> Ints:
     """Return how often each prefix was emitted, whether or not more followed, int64 [M]."""
     emitted = np.zeros(law.size, np.int64)
     emitted[0] = counts.n

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..counts import SequenceCounts, prefix_counts
 from ..law import Law
+from ..matches import Matches
+from .acceptance import acceptance
 from .cells import cells
 from .certificate import certified_tv, certified_tv_next_token
 from .chisquare import chi_square
 from .decided import decided
 from .evidence import Evidence, combine
+from .independence import independence
 from .localise import Deviation, where
 from .pearson import pearson
 from .support import support
 
 __all__ = ["Judgement", "judge"]
+
+
+SHOWN = ("support", "cells")
+"""Tests of which the ranking of deviations shows what they found."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,18 @@ class Judgement:
     certified_tv: float
     where: list[Deviation]
 
+    @property
+    def reason(self) -> str | None:
+        """What is wrong in words, where it is of a kind that ``where`` does not show."""
+        fired = [
+            part
+            for part in self.evidence
+            if part.decides and part.p_value is not None and part.p_value / part.share <= self.alpha
+        ]
+        if not fired or any(part.test in SHOWN for part in fired):
+            return None
+        return "; ".join(str(part.detail["says"]) for part in fired if "says" in part.detail) or None
+
 
 def judge(
     law: Law,
@@ -48,6 +67,8 @@ def judge(
     *,
     extra: Iterable[Evidence] = (),
     conditional: bool = False,
+    nodes: int | None = None,
+    matches: Mapping[str, Matches] | None = None,
     rows: int = 20,
 ) -> Judgement:
     """Decide whether ``sequences`` can come from ``law``.
@@ -68,7 +89,11 @@ def judge(
         fail a correct sampler).
     conditional : bool
         True for rule None: next tokens are tested given how often their prefix occurred; reach is unknown, so there is
-        no law of whole sequences and no Pearson.
+        no law of whole sequences and no Pearson, and acceptance is not looked at.
+    nodes : int or None
+        N of the case; None leaves the acceptance law untested.
+    matches : mapping of str to Matches, or None
+        What pairs of rows emitted, by kind; None leaves independence untested.
     rows : int
         Rows of the ranking.
 
@@ -80,9 +105,16 @@ def judge(
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha must lie strictly between 0 and 1, got {alpha}")
     counts = prefix_counts(law, sequences)
-    conditional = conditional or law.undecided is not None
+    unclaimed, conditional = conditional, conditional or law.undecided is not None
     stated, seen = decided(law, counts)
-    layers = [support(counts, law), cells(stated, seen, conditional=conditional), chi_square(stated, seen, rng), *extra]
+    squares = chi_square(stated, seen, rng)
+    layers = [support(counts, law), cells(stated, seen, conditional=conditional), squares]
+    if nodes is not None and not unclaimed:
+        accepted = acceptance(law, sequences, counts, nodes)
+        layers += [] if accepted is None else [accepted]
+    if matches is not None:
+        layers.append(independence(law, matches, squares, conditional=unclaimed))
+    layers += extra
     if not conditional:
         layers.append(pearson(law, sequences))
     spent = sum(part.share for part in layers if part.decides and part.share < 1.0)

@@ -1,0 +1,57 @@
+"""A run in few figures: how many cases came out how, and what a pass could have missed at worst."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from harness.results import CaseResult, Results, SamplerResult
+
+__all__ = ["ORDER", "draws", "outcome", "tally", "worst_figures"]
+
+ORDER = ("biased", "broken", "known", "fixed", "skipped", "pass")
+"""Verdicts, what asks for attention first."""
+
+
+def tally(cases: Iterable[CaseResult]) -> list[tuple[str, int]]:
+    """Return how many cases came out how, without zeros."""
+    verdicts = [case.verdict for case in cases]
+    return [(verdict, verdicts.count(verdict)) for verdict in ORDER if verdict in verdicts]
+
+
+def outcome(results: Results) -> str:
+    """Say in a sentence what the run found."""
+    samplers = results.samplers
+    names = {verdict: [s.name for s in samplers if s.verdict == verdict] for verdict in ("biased", "broken")}
+    count = len(samplers)
+    if names["biased"]:
+        few, verb = len(names["biased"]), "does" if len(names["biased"]) == 1 else "do"
+        text = f"{few} of {count} sampler{'s' * (count > 1)} {verb} not follow the exact law"
+        return f"{text}; {len(names['broken'])} could not be judged in full" if names["broken"] else text
+    if names["broken"]:
+        return f"no bias found, but {len(names['broken'])} of {count} sampler{'s' * (count > 1)} could not be judged in full"
+    if not any(sampler.cases for sampler in samplers):
+        return "no case ran"
+    return f"no deviation from the exact law was found in {'the sampler' if count == 1 else f'any of {count} samplers'}"
+
+
+def worst_figures(sampler: SamplerResult) -> dict[str, float | None]:
+    """Return the largest certified TV, move, leak and temperature error over the cases with draws; None for unknown."""
+    drawn = [case for case in sampler.cases if case.n]
+
+    def largest(value: Callable[[CaseResult], float | None]) -> float | None:
+        return max((figure for figure in map(value, drawn) if figure is not None), default=None)
+
+    return {
+        "certified_tv": largest(lambda case: case.certified_tv),
+        "move": largest(lambda case: case.min_detectable.move),
+        "leak": largest(lambda case: case.min_detectable.leak),
+        "temperature": largest(lambda case: case.min_detectable.temperature),
+    }
+
+
+def draws(sampler: SamplerResult) -> str:
+    """Return the draws of a case, or the range of them."""
+    counts = {case.n for case in sampler.cases if case.n}
+    if not counts:
+        return "-"
+    return f"{min(counts):,}" if len(counts) == 1 else f"{min(counts):,} to {max(counts):,}"
