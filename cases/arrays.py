@@ -57,7 +57,7 @@ class Extent:
     triples: bool
 
 
-SMALL = Extent("small", FEW_FAMILIES, ("tiny", "small"), triples=False)
+SMALL = Extent("small", FEW_FAMILIES, ("tiny", "small"), triples=True)
 LARGE = Extent("large", FAMILIES, SIZES, triples=True)
 STORE = Path(__file__).with_name("arrays.json")
 

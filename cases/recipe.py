@@ -22,6 +22,8 @@ from harness.filters import SamplingParams, softmax, target_probs
 from harness.streams import stream
 from harness.tree import Tree
 
+from .cuts import clear_cuts
+
 __all__ = ["Frame", "Recipe"]
 
 Singles = NDArray[np.float32]
@@ -34,6 +36,10 @@ MOST_REDRAWN = 3
 """Siblings of a node where drafts are redrawn."""
 FEW_TOKENS, MANY_TOKENS = 5, 50
 """top-k for a small and for a large vocabulary; 3 for one of up to 6."""
+MANY_UNDECIDED = 4096
+"""From this V on, a cut may have tokens within rounding of it."""
+IDLE = (SamplingParams(0.0), SamplingParams(0.0, top_k=2), SamplingParams(0.0, top_p=0.3), SamplingParams(0.0, min_p=0.5))
+"""Filters at temperature 0, where they change nothing."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,8 @@ class Recipe:
             _make_zero_likely(logits)
         probs = exact_probs(logits) if family.exact else None
         params = self._params(rng, softmax(logits[0]))
+        if frame.vocab < MANY_UNDECIDED:
+            clear_cuts(logits, probs, params)
         draft = None
         if frame.states:
             draft = self._draft_law(rng, softmax(logits), frame)
@@ -157,7 +165,7 @@ class Recipe:
                 left = np.sort(hot)[::-1]
                 return SamplingParams(TEMPERATURES[1], top_k, _top_p(left), _min_p(left))
             case "argmax":
-                return SamplingParams(0.0)
+                return IDLE[int(rng.integers(len(IDLE)))]
             case "cold":
                 return SamplingParams(1e-3)
             case "top-1":

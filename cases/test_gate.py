@@ -1,20 +1,32 @@
-"""The smoke gate as tests: SGLang's kernel and the reference sampler against the exact law."""
+"""The gate as tests: one for each sampler and case, and one for each sampler over all its cases.
+
+``pytest cases --chitree-sampler MODULE:ATTR --chitree-suite standard``; elsewhere ``pytest --pyargs cases``.
+"""
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 
 import pytest
 
-from cases.catalogue import suite
-from harness.gate import GateOptions, gate
+from harness.plugin import case_parameters, sampler_parameters
+
+Verdict = Callable[[str, str | None], None]
 
 
-@pytest.mark.parametrize("sampler", ["sglang-tree", "reference"])
-def test_smoke(sampler: str) -> None:
-    cores = len(os.sched_getaffinity(0))
-    results = gate(suite("smoke"), GateOptions((sampler,), workers=cores, threads=cores))
-    found = {
-        case.case: case.reason or case.where[:1] for s in results.samplers for case in s.cases if case.verdict != "pass"
-    }
-    assert results.verdict == "pass", found or results.samplers[0].reason
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make the tests of the samplers and cases that the options name."""
+    if "case" in metafunc.fixturenames:
+        metafunc.parametrize("sampler, case", case_parameters(metafunc.config))
+    else:
+        metafunc.parametrize("sampler", sampler_parameters(metafunc.config))
+
+
+def test_case(chitree_verdict: Verdict, sampler: str, case: str) -> None:
+    """The sampler's draws can come from the exact law of the case."""
+    chitree_verdict(sampler, case)
+
+
+def test_over_all_cases(chitree_verdict: Verdict, sampler: str) -> None:
+    """Draws of different rows, calls and cases are independent, and come again where they must."""
+    chitree_verdict(sampler, None)

@@ -6,30 +6,25 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from . import __version__
 from .commands.cases import cases
 from .commands.law import law
+from .commands.report import report, write_reports
 from .errors import ChitreeError, UsageError
 from .packages import own_first
 
-if TYPE_CHECKING:
-    from .suite import Suite
-
 __all__ = ["main"]
 
-DEFAULT_SAMPLERS = ("sglang-tree", "reference")
 LATER = {
     "probe": "measured law of a coin-driven sampler by threshold bisection",
     "plan": "samples needed for a wanted bias and power",
     "zoo": "the gate against the library of broken and right samplers",
     "investigate": "confirm, localise, name and shrink a bias",
-    "report": "rebuild HTML, Markdown or JUnit from results.json",
     "compare": "what changed between two runs",
     "engine": "a running OpenAI-compatible server as a black box",
     "simt": "compile, inspect, schedule and race-check CUDA kernels on the CPU",
@@ -87,6 +82,7 @@ def cli() -> None:
 
 cli.add_command(cases)
 cli.add_command(law)
+cli.add_command(report)
 
 
 def _later(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -101,7 +97,7 @@ def _later(context: click.Context, parameter: click.Parameter, value: Any) -> An
     "samplers",
     multiple=True,
     metavar="NAME|MODULE:ATTR|FILE.py:ATTR|all|all-cpu",
-    help="Repeatable. Default: those of sglang-tree and reference that have a case to run.",
+    help="Repeatable. Default: those of sglang-tree, reference and, on a GPU, sglang-tree-gpu with a case to run.",
 )
 @click.option("--case", "cases", multiple=True, metavar="GLOB|FILE.json", help="Repeatable. Default: the whole suite.")
 @click.option("--suite", "suite_name", default="standard", show_default=True, metavar="smoke|standard")
@@ -143,8 +139,8 @@ def gate(
 ) -> int:
     """Run cases against samplers, decide, and write the report."""
     from cases.catalogue import suite
-    from reports import junit
 
+    from .asked import results_folder, samplers_asked
     from .display import Display
     from .gate import GateOptions
     from .gate import gate as run_gate
@@ -153,14 +149,14 @@ def gate(
     chosen = suite(suite_name)
     cores = len(os.sched_getaffinity(0))
     options = GateOptions(
-        samplers=_expand(samplers or _fitting(chosen, cases)),
+        samplers=samplers_asked(samplers, chosen, cases),
         cases=cases,
         alpha=alpha,
         seed=seed,
         workers=cores if workers is None else workers,
         threads=cores,
         shrink=shrink,
-        out=_folder(out),
+        out=results_folder(out),
         limits=Limits.from_environment(),
     )
     display = Display(quiet=quiet, verbose=verbose)
@@ -169,44 +165,9 @@ def gate(
     finally:
         display.close()
     assert options.out is not None
-    junit(results, options.out / "junit.xml")
-    display.verdict(results, options.out)
+    written = write_reports(results, options.out)
+    display.verdict(results, options.out, written)
     return results.exit_code
-
-
-def _fitting(suite: Suite, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the default samplers that have a case to run among those named."""
-    from .samplers.registry import sampler
-    from .selection import select
-
-    rules = select(suite, names).rules
-    return tuple(name for name in DEFAULT_SAMPLERS if rules.intersection(sampler(name).claims.rules))
-
-
-def _expand(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the samplers named, ``all`` and ``all-cpu`` spelt out, each once."""
-    from .samplers.registry import SAMPLERS
-
-    spelt: list[str] = []
-    for name in names:
-        if name in ("all", "all-cpu"):
-            spelt += [known.name for known in SAMPLERS.values() if name == "all" or known.runs_on != "gpu"]
-        else:
-            spelt.append(name)
-    return tuple(dict.fromkeys(spelt))
-
-
-def _folder(out: Path | None) -> Path:
-    """Make the folder of the results; without a name, a new one for this time."""
-    folder = out or Path("reports", "out", datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".write.{os.getpid()}"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise UsageError(f"--out {folder}: cannot be written: {error.strerror}") from None
-    return folder
 
 
 @cli.command()

@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -82,8 +83,8 @@ class Display:
             self._bar.stop()
             self._bar = None
 
-    def verdict(self, results: Results, out: Path) -> None:
-        """Print the table, the verdict and where the report is."""
+    def verdict(self, results: Results, out: Path, written: Sequence[str] = ()) -> None:
+        """Print the table, the verdict, and where results and reports are (``written``, a line each)."""
         from reports import headline, printable, table
 
         self.close()
@@ -91,4 +92,5 @@ class Display:
             self._console.print(headline(results), soft_wrap=True)
             return
         table(results, self._console, verbose=self._verbose)
-        self._console.print(printable(f"results: {out / 'results.json'}"), soft_wrap=True)
+        for line in (f"results: {out / 'results.json'}", *written):
+            self._console.print(printable(line), soft_wrap=True)

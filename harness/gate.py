@@ -8,7 +8,7 @@ leaves what it had.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,9 +16,10 @@ from pathlib import Path
 from . import __version__
 from .case import Case
 from .claimed import Unstated, claimed_law
+from .drafted import by_position
 from .errors import Unavailable, UsageError
 from .followed import followed
-from .groups import Plan
+from .groups import Group, Plan
 from .law import Law
 from .matches import KINDS, PairCounts
 from .picture import picture
@@ -53,6 +54,7 @@ class GateOptions:
     workers, threads : processes for each sampler, and the threads that they share
     shrink : k of n / 2^k; None lets a plugin's speed decide
     out : where results.json is written; None writes nothing
+    only : of the cases, those of these names for each sampler; None means all. No share of alpha depends on it
     """
 
     samplers: tuple[str, ...]
@@ -64,13 +66,30 @@ class GateOptions:
     shrink: int | None = None
     out: Path | None = None
     limits: Limits = field(default_factory=Limits)
+    only: Mapping[str, Collection[str]] | None = None
+
+    def check(self) -> None:
+        """Raise a UsageError where there is no such sampler, or a number is out of range."""
+        for name in self.samplers:
+            if not is_plugin(name):
+                sampler(name)
+        if not 0.0 < self.alpha < 1.0:
+            raise UsageError(f"--alpha must lie strictly between 0 and 1, got {self.alpha}")
+        if self.shrink is not None and not 0 <= self.shrink <= MOST_SHRINK:
+            raise UsageError(f"--shrink must lie in [0, {MOST_SHRINK}], got {self.shrink}")
+        if self.workers < 1:
+            raise UsageError(f"--workers must be at least 1, got {self.workers}")
 
 
 Progress = Callable[[str, GroupRun | None, int, int], None]
 """Called with the sampler, the group just judged (None at the start), groups done, and groups in all."""
+Judged = Callable[[SamplerResult], None]
+"""Called with what was found of a sampler so far, after each group and at its end."""
 
 
-def gate(suite: Suite, options: GateOptions, progress: Progress = lambda *_: None) -> Results:
+def gate(
+    suite: Suite, options: GateOptions, progress: Progress = lambda *_: None, judged: Judged = lambda _: None
+) -> Results:
     """Run ``suite`` as ``options`` say and return what was found.
 
     Raises
@@ -79,7 +98,7 @@ def gate(suite: Suite, options: GateOptions, progress: Progress = lambda *_: Non
         Before anything runs: no such sampler, a case glob that matches nothing, an option out of range; and where a
         plugin turns out to be no sampler.
     """
-    _check(options)
+    options.check()
     selection = select(suite, options.cases)
     results = Results(
         chitree=__version__,
@@ -91,20 +110,9 @@ def gate(suite: Suite, options: GateOptions, progress: Progress = lambda *_: Non
     )
     laws = {name: exact_law(selection.suite.case(name), path) for name, path in selection.files.items()}
     for name in options.samplers:
-        _gate_one(name, selection, options, laws, results, progress)
+        chosen = selection if options.only is None else selection.narrowed(options.only[name])
+        _gate_one(name, chosen, options, laws, results, progress, judged)
     return results
-
-
-def _check(options: GateOptions) -> None:
-    for name in options.samplers:
-        if not is_plugin(name):
-            sampler(name)
-    if not 0.0 < options.alpha < 1.0:
-        raise UsageError(f"--alpha must lie strictly between 0 and 1, got {options.alpha}")
-    if options.shrink is not None and not 0 <= options.shrink <= MOST_SHRINK:
-        raise UsageError(f"--shrink must lie in [0, {MOST_SHRINK}], got {options.shrink}")
-    if options.workers < 1:
-        raise UsageError(f"--workers must be at least 1, got {options.workers}")
 
 
 def _gate_one(
@@ -114,6 +122,7 @@ def _gate_one(
     laws: dict[str, Law],
     results: Results,
     progress: Progress,
+    judged: Judged,
 ) -> None:
     """Run one sampler and append what was found to ``results``, writing the file after every group."""
     suite = selection.suite
@@ -132,6 +141,7 @@ def _gate_one(
         verdicts += ["biased"] if any(test["biased"] for test in found.suite_tests) else []
         found.verdict = "broken" if reason else worst(verdicts)
         results.verdict = worst([entry.verdict for entry in results.samplers])
+        judged(found)
         if options.out is not None:
             write(results, options.out / "results.json")
 
@@ -143,14 +153,13 @@ def _gate_one(
             known.prepare()
         except Unavailable as error:
             return conclude(str(error))
-    sweep = Sweep(name, options.workers, options.threads, options.limits)
+    most = known.workers if known and known.workers else options.workers
+    sweep = Sweep(name, min(options.workers, most), options.threads, options.limits)
     try:
         claims = known.claims if known else Claims.from_wire(sweep.claims())
-        entries = [entry for entry in suite.groups if entry.rule in claims.rules and entry.name in selection.names]
-        selected = [
-            replace(plan, group=plan.group.rounded(claims.dtype)) for plan in suite.plans(entries, options.seed)
-        ]
-        usual = claims.semantics is None and claims.dtype == "float32"
+        entries = selection.groups(claims.rules)
+        selected = [replace(plan, group=_as_claimed(plan.group, claims)) for plan in suite.plans(entries, options.seed)]
+        usual = claims.semantics is None and claims.dtype == "float32" and not claims.own_drafts
         judge_of = _Judge(name, selection, options, claims, laws if usual else {})
         for plan in selected:
             misfit = _misfit(plan, claims)
@@ -172,10 +181,16 @@ def _gate_one(
         return conclude()
     except SamplerBroke as error:
         if error.how == "usage":
-            raise UsageError(f"sampler {name!r}: {error}" if name not in str(error) else str(error)) from None
+            raise error.as_usage(name) from None
         return conclude(str(error))
     finally:
         sweep.close()
+
+
+def _as_claimed(group: Group, claims: Claims) -> Group:
+    """Return the group for a sampler of these claims: law rows in its format, by position where it draws the drafts."""
+    group = group.rounded(claims.dtype)
+    return by_position(group) if claims.own_drafts else group
 
 
 def _misfit(plan: Plan, claims: Claims) -> str | None:
@@ -237,10 +252,15 @@ class _Judge:
         tests = self.across.tests(self.options.alpha, self.claims.coins, rng)
         found.suite_tests += [
             {"test": test.test, "p_value": test.p_value, "alpha": test.alpha, "biased": test.biased, **test.detail}
+            | ({"says": test.says} if test.biased else {})
             for test in tests
         ]
-        if not all(test.detail.get("judged", True) for test in tests):
+        reason = None
+        if self.claims.own_drafts:
+            reason = "the sampler draws its own drafts: equal rows need not get equal ones"
+        elif not all(test.detail.get("judged", True) for test in tests):
             reason = "results do not follow from seeds and positions: equal rows need not give equal results"
+        if reason is not None:
             found.not_tried.append({"kind": "reproducibility", "reason": reason})
 
     def _case(self, run: GroupRun, g: int, pairs: PairCounts | None) -> CaseResult:

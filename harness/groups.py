@@ -21,7 +21,7 @@ from .redraw import redraw
 from .request import Gather, Request
 from .streams import coins, stream
 
-__all__ = ["Group", "Plan", "Shard"]
+__all__ = ["FixedCoins", "Group", "Plan", "Shard"]
 
 Ints = NDArray[np.int64]
 Singles = NDArray[np.float32]
@@ -171,6 +171,14 @@ class Shard:
 
 
 @dataclass(frozen=True, eq=False)
+class FixedCoins:
+    """Coins that every row of a case gets instead of random ones: ``nodes`` float32 [G, N], ``final`` float32 [G]."""
+
+    nodes: Singles
+    final: Singles
+
+
+@dataclass(frozen=True, eq=False)
 class Plan:
     """The calls of one group in one run.
 
@@ -183,12 +191,15 @@ class Plan:
         Of the run.
     n : int
         Draws a case: a power of two, or a small multiple of one.
+    fixed : FixedCoins or None
+        Coins of each case, the same in every row of it.
     """
 
     group: Group
     suite: str
     seed: int
     n: int
+    fixed: FixedCoins | None = None
 
     @cached_property
     def rows_per_case(self) -> int:
@@ -239,8 +250,8 @@ class Plan:
             min_p=tables.min_p[which],
             threshold_single=first.threshold_single,
             threshold_acc=first.threshold_acc,
-            coins=coins(rng, batch, nodes),
-            final_coins=coins(rng, batch),
+            coins=coins(rng, batch, nodes) if self.fixed is None else self.fixed.nodes[which],
+            final_coins=coins(rng, batch) if self.fixed is None else self.fixed.final[which],
             seed=int(rng.integers(2**31)),
             seeds=np.repeat(self._seeds, 2)[:batch],
             positions=1 + number * batch + np.arange(batch, dtype=np.int64),

@@ -9,7 +9,7 @@ and across cases of different laws. Both are plain counts, so that shards add up
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -67,23 +67,27 @@ class PairCounts:
         tables = np.zeros((len(TABLES), BINS * BINS), np.int64)
         return cls(np.zeros((len(KINDS), cases), np.int64), none, none, tables, {})
 
-    def __add__(self, other: PairCounts) -> PairCounts:
-        return PairCounts(
-            self.pairs + other.pairs,
-            [SequenceCounts.merge(pair) for pair in zip(self.first, other.first, strict=True)],
-            [SequenceCounts.merge(pair) for pair in zip(self.whole, other.whole, strict=True)],
-            self.tables + other.tables,
-            self.openings | other.openings,
+    @classmethod
+    def merge(cls, parts: Sequence[PairCounts]) -> PairCounts:
+        """Return the sum of one or more counts of the same group."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            np.sum([part.pairs for part in parts], axis=0, dtype=np.int64),
+            [SequenceCounts.merge(some) for some in zip(*(part.first for part in parts), strict=True)],
+            [SequenceCounts.merge(some) for some in zip(*(part.whole for part in parts), strict=True)],
+            np.sum([part.tables for part in parts], axis=0, dtype=np.int64),
+            {start: rows for part in parts for start, rows in part.openings.items()},
         )
 
     def between_instances(self) -> PairCounts:
         """Return the counts with those of consecutive shards' openings, which are then done with."""
-        found = self
+        parts = [self]
         openings = [self.openings[start] for start in sorted(self.openings)]
         for before, after in pairwise(openings):
             rows = min(len(before), len(after))
-            found += aligned("instances", before[:rows], after[:rows], self.pairs.shape[1])
-        return PairCounts(found.pairs, found.first, found.whole, found.tables, {})
+            parts.append(aligned("instances", before[:rows], after[:rows], self.pairs.shape[1]))
+        return replace(PairCounts.merge(parts), openings={})
 
     def matches(self, kind: str, case: int) -> Matches:
         """Return the matches of one case of the group."""
@@ -93,7 +97,7 @@ class PairCounts:
 
 def _of_case(counts: SequenceCounts, case: int) -> SequenceCounts:
     a, b = np.searchsorted(counts.tokens[:, 0], [case, case + 1])
-    return SequenceCounts(counts.tokens[a:b, 1:], counts.counts[a:b])
+    return SequenceCounts(counts.tokens[a:b, 1:], counts.counts[a:b]) if a < b else SequenceCounts.empty()
 
 
 def aligned(kind: str, one: Ints, other: Ints, cases: int) -> PairCounts:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,8 @@ __all__ = ["FirstTokens", "PairRecorder"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+MERGE_EVERY = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ class PairRecorder:
     def __init__(self, places: FirstTokens) -> None:
         self._places = places
         self._cases = len(places.usable)
-        self._parts: list[PairCounts] = []
+        self._parts = [PairCounts.empty(self._cases)]
         self._before: Ints | None = None
         self._open: Ints | None = None
 
@@ -97,7 +98,7 @@ class PairRecorder:
         if self._before is None:
             found.openings[number] = rows
         else:
-            found += aligned("calls", self._before, rows, self._cases)
+            self._parts.append(aligned("calls", self._before, rows, self._cases))
         if self._open is None:
             self._open = bins
         else:
@@ -105,7 +106,7 @@ class PairRecorder:
             self._open = None
         self._before = rows
         self._parts.append(found)
-        if len(self._parts) > 16:
+        if len(self._parts) > MERGE_EVERY:
             self._parts = [self.counts]
 
     def repeats(self, rows: Ints, twins: Ints) -> None:
@@ -115,7 +116,7 @@ class PairRecorder:
     @property
     def counts(self) -> PairCounts:
         """What was recorded so far."""
-        return reduce(PairCounts.__add__, self._parts, PairCounts.empty(self._cases))
+        return PairCounts.merge(self._parts)
 
 
 def _tally(table: Ints, one: Ints, other: Ints) -> None:

@@ -23,13 +23,13 @@ Ints = NDArray[np.int64]
 
 LEVEL = 0.99
 """Of the intervals, each by itself."""
-MOST_NODES, FEW_NODES = 48, 12
+MOST_NODES, FEW_NODES = 48, 10
 """Nodes drawn of a case that deviates, and of one that passes."""
 MOST_CELLS = 8
 WORST_CELLS = 4
 """Of the tokens drawn at a node, those that deviate most; the others are the likeliest."""
-MOST_ROWS = 6
-"""Nodes of a case that deviates whose next tokens are drawn: the most deviating ones and the root."""
+MOST_ROWS, UNLIKELY = 6, 0.01
+"""Nodes of a case that deviates whose next tokens are drawn: the root, and the most deviating ones up to a p-value."""
 
 
 def picture(
@@ -61,7 +61,8 @@ def picture(
     chosen = _chosen(law, ranking, MOST_NODES if full else FEW_NODES)
     tests = {m: _tested(stated, seen, m) for m in (chosen if full else [0])}
     least = {m: _least(law, counts, m, p_values, reach_known) for m, (_, _, p_values) in tests.items()}
-    spelt = sorted(least, key=lambda m: (least[m], -law.reach[m]))[: MOST_ROWS - 1] if full else []
+    unlikely = [m for m in least if full and least[m] <= UNLIKELY and counts.reached[m]]
+    spelt = sorted(unlikely, key=lambda m: (least[m], -law.reach[m]))[: MOST_ROWS - 1]
     astray = np.zeros(law.size, np.int64)
     for stray in counts.strays:
         astray[stray.prefix] += stray.count
@@ -190,5 +191,5 @@ def _never(case: Case, law: Law, nodes: list[TreeNode], at: dict[int, int], most
 
 
 def _short(p: float | Floats) -> float:
-    """Return a figure in the six digits that a drawing needs."""
-    return float(f"{float(p):.6g}")
+    """Return a figure in the five digits that a drawing needs."""
+    return float(f"{float(p):.5g}")

@@ -15,17 +15,20 @@ from numpy.typing import NDArray
 from .draw import draw, without_replacement
 from .tree import Tree
 
-__all__ = ["next_state", "redraw"]
+__all__ = ["POSITIONAL", "next_state", "redraw"]
 
 Ints = NDArray[np.int64]
 
 
 Numbers = TypeVar("Numbers", int, Ints)
 
+POSITIONAL = 17
+"""A number of states with which the next one is a function of the state alone: the token's factor is 0 modulo it."""
+
 
 def next_state(state: Numbers, token: Numbers, states: int) -> Numbers:
     """Return the state after ``token`` in ``state``; arguments broadcast, states lie in [0, states)."""
-    return (state * 31 + token * 17 + 1) % states
+    return (state * 31 + token * POSITIONAL + 1) % states
 
 
 def redraw(

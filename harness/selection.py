@@ -10,8 +10,11 @@ from pathlib import Path
 
 from .case import Case
 from .casefile import SUFFIX, load
+from .coincase import CoinGroup
 from .decoys import surrounded
 from .errors import UsageError
+from .known import Excused
+from .samplers.base import Claims
 from .stats.alpha import case_alpha
 from .suite import Suite, SuiteGroup
 
@@ -45,7 +48,50 @@ class Selection:
     @property
     def rules(self) -> set[str]:
         """Rules of the cases that are judged."""
-        return {entry.rule for entry in self.suite.groups if entry.name in self.names}
+        return {entry.rule for entry in self.entries}
+
+    @property
+    def entries(self) -> list[SuiteGroup | CoinGroup]:
+        """Groups with a case that is judged, those of coin cases last."""
+        return [entry for entry in (*self.suite.groups, *self.suite.coins) if entry.name in self.names]
+
+    def groups(self, rules: Iterable[str]) -> list[SuiteGroup]:
+        """Return the groups of these rules in which cases are judged."""
+        return [entry for entry in self.suite.groups if entry.rule in rules and entry.name in self.names]
+
+    def cases(self, rules: Iterable[str]) -> list[str]:
+        """Return the names of the cases of these rules that are judged, in the suite's order."""
+        return [name for entry in self.groups(rules) for name in entry.names if name in self.names[entry.name]]
+
+    def coin_groups(self, sampler: str, claims: Claims) -> list[CoinGroup]:
+        """Return the groups of coin cases in which cases are judged, for a sampler of these claims.
+
+        Those of its rules, where all its randomness is the coins; of what verifiers need not take, only the groups of
+        which a finding names the sampler.
+        """
+        if not claims.coins:
+            return []
+        return [
+            entry
+            for entry in self.suite.coins
+            if entry.rule in claims.rules
+            and entry.name in self.names
+            and (not entry.outside or any(self.suite.known.naming(sampler, name) for name in entry.names))
+        ]
+
+    def coin_cases(self, sampler: str, claims: Claims) -> list[str]:
+        """Return the names of the coin cases that are judged, in the suite's order."""
+        groups = self.coin_groups(sampler, claims)
+        return [name for entry in groups for name in entry.names if name in self.names[entry.name]]
+
+    def excused(self, sampler: str, versions: Mapping[str, str], case: str) -> Excused:
+        """Return what is known of a case of the suite; of cases of files nothing is."""
+        return Excused((), ()) if case in self.files else self.suite.known.of(sampler, versions, case)
+
+    def narrowed(self, names: Iterable[str]) -> Selection:
+        """Return the same with cases of these names judged alone; no share of alpha changes."""
+        wanted = frozenset(names)
+        return replace(self, names={group: some & wanted for group, some in self.names.items() if some & wanted})
 
     def alpha(self, case: str, rules: Iterable[str], run_alpha: float) -> float:
         """Return the share of a case: over the files for one from a file, else over the suite's cases of ``rules``."""
@@ -83,15 +129,18 @@ def select(suite: Suite, names: Sequence[str], option: str = "--case ") -> Selec
     mixed = bool(globs and files)
     if mixed:
         for path, case in files.items():
-            if case.name in suite.names:
+            if case.name in suite.all_names:
                 raise UsageError(
                     f"{option}{path}: suite {suite.name} has a case of the name {case.name!r} too; rename that of the "
                     "file, or name files alone"
                 )
-    wanted = {name for glob in globs for name in _matching(suite, glob, option)} if names else set(suite.names)
+    wanted = {name for glob in globs for name in _matching(suite, glob, option)} if names else set(suite.all_names)
     wanted.update(case.name for case in files.values())
-    whole = Suite(suite.name, groups if files and not globs else (*suite.groups, *groups), suite.seconds)
-    judged = {entry.name: wanted.intersection(entry.names) for entry in whole.groups}
+    if files and not globs:
+        whole = Suite(suite.name, groups, suite.seconds)
+    else:
+        whole = replace(suite, groups=(*suite.groups, *groups))
+    judged = {entry.name: wanted.intersection(entry.names) for entry in (*whole.groups, *whole.coins)}
     return Selection(
         whole,
         {group: frozenset(some) for group, some in judged.items() if some},
@@ -103,7 +152,7 @@ def select(suite: Suite, names: Sequence[str], option: str = "--case ") -> Selec
 
 def find(suite: Suite, name: str) -> Case:
     """Return the one case that ``name`` names: a case of ``suite``, or a glob that matches one case."""
-    found = [name] if name in suite.names else _matching(suite, name, "")
+    found = [name] if name in suite.all_names else _matching(suite, name, "")
     if len(found) > 1:
         some = ", ".join(found[:5])
         raise UsageError(f"{name!r} matches {len(found)} cases of suite {suite.name}, one is expected: {some}, ...")
@@ -135,9 +184,9 @@ def _load(paths: Sequence[str], option: str) -> dict[str, Case]:
 
 def _matching(suite: Suite, glob: str, option: str) -> list[str]:
     """Return the names of cases that match ``glob``, at least one."""
-    found = [name for name in suite.names if fnmatchcase(name, glob)]
+    found = [name for name in suite.all_names if fnmatchcase(name, glob)]
     if not found:
-        close = difflib.get_close_matches(glob, suite.names, n=3, cutoff=0.5)
+        close = difflib.get_close_matches(glob, suite.all_names, n=3, cutoff=0.5)
         hint = f"did you mean {', '.join(close)}? See" if close else "see"
         raise UsageError(
             f"{option}{glob!r} matches no case of suite {suite.name}; {hint} `chitree cases --suite {suite.name}`"

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from .case import Case
+from .coincase import CoinGroup
 from .groups import Group, Plan
+from .known import Known
 from .rules import rule
 
 __all__ = ["Suite", "SuiteGroup"]
@@ -68,38 +70,48 @@ class SuiteGroup:
 class Suite:
     """A named list of groups; case names are unique in it.
 
-    ``seconds`` is the time that a sampler should not exceed on two cores: slower plugins take fewer draws.
+    ``seconds`` is the time that a sampler should not exceed on two cores: slower plugins take fewer draws. ``coins``
+    are cases of one step with fixed coins, which take no part of alpha, and ``known`` what is excused in which cases.
     """
 
     name: str
     groups: tuple[SuiteGroup, ...]
     seconds: float
+    coins: tuple[CoinGroup, ...] = ()
+    known: Known = field(default_factory=Known)
 
     def __post_init__(self) -> None:
-        if len(set(self.names)) != len(self.names):
-            raise ValueError(f"suite {self.name} has two cases of the name {max(self.names, key=self.names.count)!r}")
+        names = self.all_names
+        if len(set(names)) != len(names):
+            raise ValueError(f"suite {self.name} has two cases of the name {max(names, key=names.count)!r}")
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Names of all cases, in order."""
+        """Names of all cases that are drawn, in order."""
         return tuple(name for entry in self.groups for name in entry.names)
 
     @cached_property
+    def all_names(self) -> tuple[str, ...]:
+        """Names of all cases, the coin cases last."""
+        return self.names + tuple(name for entry in self.coins for name in entry.names)
+
+    @cached_property
     def sizes(self) -> dict[str, int]:
-        """Number of cases of each rule."""
+        """Number of drawn cases of each rule."""
         sizes: dict[str, int] = {}
         for entry in self.groups:
             sizes[entry.rule] = sizes.get(entry.rule, 0) + len(entry.names)
         return sizes
 
     def cases(self) -> Iterator[Case]:
-        """Make every group and yield every case in order."""
+        """Make every group and yield every drawn case in order."""
         for entry in self.groups:
             yield from entry.group.cases
 
     def case(self, name: str) -> Case:
         """Return the case of this name."""
-        entry = next(entry for entry in self.groups if name in entry.names)
+        entries: tuple[SuiteGroup | CoinGroup, ...] = (*self.groups, *self.coins)
+        entry = next(entry for entry in entries if name in entry.names)
         return next(case for case in entry.group.cases if case.name == name)
 
     def draws(self, vocab: int, nodes: int) -> int:

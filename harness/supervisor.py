@@ -82,6 +82,10 @@ class SamplerBroke(Exception):
         super().__init__(message)
         self.how = how
 
+    def as_usage(self, sampler: str) -> UsageError:
+        """Return the error to raise where it was no sampler that was named."""
+        return UsageError(str(self) if sampler in str(self) else f"sampler {sampler!r}: {self}")
+
 
 @dataclass
 class Worker:

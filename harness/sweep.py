@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import statistics
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -17,7 +19,7 @@ from .matches import PairCounts
 from .protocol import ShardJob
 from .supervisor import Limits, SamplerBroke, Worker
 
-__all__ = ["GroupRun", "Sweep"]
+__all__ = ["GroupRun", "Keeper", "Pace", "Sweep"]
 
 TIMED_CALLS = 8
 
@@ -37,6 +39,28 @@ class GroupRun:
     skipped: str | None = None
     seconds: float = 0.0
     """Wall time of the group's shards, added up."""
+
+
+class Keeper(Protocol):
+    """Keeps finished groups, so that an interrupted sweep need not run them again."""
+
+    def load(self, plan: Plan, shrink: int) -> GroupRun | None:
+        """Return the draws of a group that is finished already, or None."""
+
+    def save(self, run: GroupRun, shrink: int) -> None:
+        """Keep the draws of a group that has just been finished."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Wall time of one group on one worker: seconds before the first call of a shard, and seconds a call.
+
+    ``run`` holds the few draws that this was seen from.
+    """
+
+    start: float
+    call: float
+    run: GroupRun
 
 
 class Sweep:
@@ -60,6 +84,11 @@ class Sweep:
         """The first shard of a group known to break, and how."""
         self._closed = False
 
+    @property
+    def drawn(self) -> list[Plan]:
+        """The plans with random coins."""
+        return [plan for plan in self.plans if plan.fixed is None]
+
     def claims(self) -> dict[str, object]:
         """Import the sampler and return the fields of its claims; raises SamplerBroke."""
         self._workers[0].start()
@@ -71,15 +100,15 @@ class Sweep:
         From the median of the first calls of the smallest and of the largest group, whose draws are dropped; a row's
         time is taken to grow linearly with N * V in between. A group that breaks here is broken.
         """
-        sizes = [plan.group.nodes * plan.group.vocab for plan in self.plans]
+        sizes = [plan.group.nodes * plan.group.vocab for plan in self.drawn]
         ends: list[float] = []
         for size in (min(sizes), max(sizes)):
-            seconds = self._row_seconds(self.plans[sizes.index(size)])
+            seconds = self._row_seconds(self.drawn[sizes.index(size)])
             if seconds is None:
                 return None
             ends.append(seconds)
         row_seconds = np.interp(sizes, [min(sizes), max(sizes)], ends)
-        return float(np.dot(row_seconds, [plan.n * len(plan.group) for plan in self.plans]))
+        return float(np.dot(row_seconds, [plan.n * len(plan.group) for plan in self.drawn]))
 
     def _row_seconds(self, plan: Plan) -> float | None:
         """Return the median seconds a row in verify over the first calls of a plan."""
@@ -89,16 +118,47 @@ class Sweep:
             return None
         return statistics.median(worker.seconds) / (plan.rows_per_case * len(plan.group))
 
-    def run(self, shrink: int = 0) -> Iterator[GroupRun]:
-        """Run the first n / 2^shrink draws of every plan; yield the groups in order, each when it is done."""
+    def pace(self, plan: Plan) -> Pace | None:
+        """Time the first calls of a plan, whose draws are dropped; None where it breaks."""
+        worker, more = self._workers[0], min(TIMED_CALLS, plan.calls - 1)
+        with contextlib.suppress(SamplerBroke):  # which comes again below
+            worker.start()
+        took: list[float] = []
+        run = GroupRun(plan)
+        for calls in (1, 1 + more):
+            started = time.perf_counter()
+            drawn = self._drawn(worker, plan, Shard(0, calls))
+            took.append(time.perf_counter() - started)
+            if drawn is None:
+                return None
+            run.counts, run.pairs = drawn
+        call = max(0.0, took[1] - took[0]) / more if more else took[1]
+        return Pace(max(0.0, took[1] - (1 + more) * call), call, run)
+
+    def run(self, shrink: int = 0, keeper: Keeper | None = None) -> Iterator[GroupRun]:
+        """Run the first n / 2^shrink draws of every plan; yield the groups in order, each when it is done.
+
+        Groups that ``keeper`` has are not run again, and it is handed the others as soon as they are finished.
+        """
         jobs: queue.SimpleQueue[tuple[Plan, Shard]] = queue.SimpleQueue()
         done: queue.SimpleQueue[str | BaseException] = queue.SimpleQueue()
+        finished: set[str] = set()
         for plan in self.plans:
-            shards = plan.shards(shrink)
-            self._runs[plan.group.name] = GroupRun(plan)
-            self._left[plan.group.name] = len(shards)
+            shards, kept = plan.shards(shrink), keeper and keeper.load(plan, shrink)
+            self._runs[plan.group.name] = kept or GroupRun(plan)
+            self._left[plan.group.name] = 0 if kept else len(shards)
+            if kept:
+                finished.add(plan.group.name)
+                continue
             for shard in shards:
                 jobs.put((plan, shard))
+
+        def finish(plan: Plan) -> None:
+            whole = [plan.rows_per_case * plan.shards(shrink)[-1].stop] * len(plan.group)
+            run = self._runs[plan.group.name]
+            if keeper and plan.group.name not in self._failures and [part.n for part in run.counts] == whole:
+                keeper.save(run, shrink)
+            done.put(plan.group.name)
 
         def serve(worker: Worker) -> None:
             try:
@@ -107,9 +167,9 @@ class Sweep:
                     self._shard(worker, plan, shard)
                     with self._lock:
                         self._left[plan.group.name] -= 1
-                        finished = self._left[plan.group.name] == 0
-                    if finished:
-                        done.put(plan.group.name)
+                        last = self._left[plan.group.name] == 0
+                    if last:
+                        finish(plan)
             except queue.Empty:
                 return
             except BaseException as error:
@@ -117,7 +177,6 @@ class Sweep:
 
         for worker in self._workers:
             threading.Thread(target=serve, args=(worker,), daemon=True).start()
-        finished: set[str] = set()
         for number, plan in enumerate(self.plans):
             while plan.group.name not in finished and self._end()[0] >= number:
                 name = done.get()
@@ -177,7 +236,7 @@ class Sweep:
                 if run.counts:
                     counts = [SequenceCounts.merge(pair) for pair in zip(run.counts, counts, strict=True)]
                 run.counts = counts
-                run.pairs = pairs if run.pairs is None else run.pairs + pairs
+                run.pairs = pairs if run.pairs is None else PairCounts.merge([run.pairs, pairs])
 
     def _drawn(self, worker: Worker, plan: Plan, shard: Shard) -> tuple[list[SequenceCounts], PairCounts] | None:
         """Return the counts of one shard; where the sampler breaks, take note and return None."""

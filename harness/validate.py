@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .errors import ChitreeError
 from .request import Request
 
-__all__ = ["BrokenResult", "Expected", "emitted"]
+__all__ = ["BrokenResult", "Expected", "drafted", "emitted"]
 
 Ints = NDArray[np.int64]
 
@@ -71,10 +71,36 @@ def emitted(result: Any, request: Expected) -> Ints:
     return kept
 
 
+def drafted(drafts: Any, request: Expected) -> Ints:
+    """Return the drafts that a sampler drew for each request, int64 [B, N - 1]; what padding got is arbitrary.
+
+    Raises
+    ------
+    BrokenResult
+        They have a float dtype or a wrong shape, or one lies outside [0, V).
+    """
+    if drafts is None:
+        raise BrokenResult("draft must return an integer array [B, N - 1], got None")
+    array = _integer_array(drafts, "drafts")
+    shape, vocab = (len(request.candidates), request.candidates.shape[1] - 1), request.vocab
+    if array.shape != shape:
+        raise BrokenResult(f"drafts must have shape {list(shape)}, got {list(array.shape)}")
+    real = np.arange(shape[1]) < request.node_count[:, None] - 1
+    outside = ((array < 0) | (array >= vocab)) & real
+    if outside.any():
+        row, column = np.argwhere(outside)[0]
+        raise BrokenResult(f"drafts must lie in [0, {vocab}), got {array[row, column]} in row {row}, column {column}")
+    return array.astype(np.int64)
+
+
 def _integers(result: Any, name: str) -> NDArray[np.integer[Any]]:
     value = getattr(result, name, None)
     if value is None:
         raise BrokenResult(f"verify must return harness.Result(tokens=..., lengths=...): {name} is missing")
+    return _integer_array(value, name)
+
+
+def _integer_array(value: Any, name: str) -> NDArray[np.integer[Any]]:
     if hasattr(value, "detach"):  # a torch tensor, wherever it lives
         value = value.detach().cpu()
         if str(value.dtype) == "torch.bfloat16":  # which NumPy has not

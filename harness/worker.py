@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .counts import SequenceCounts, distinct_rows
+from .drafted import put_drafts
 from .errors import ChitreeError, UsageError
 from .matches import PairCounts
 from .pairs import FirstTokens, PairRecorder
@@ -29,6 +30,7 @@ from .protocol import Beat, CaseCounts, Channel, Failed, PackedPairs, Ready, Rep
 from .request import Request
 from .samplers.base import Claims, Verifier
 from .samplers.registry import Plugin, is_plugin, sampler
+from .session import GIVEN, IN_WORKER, SEARCH_PATH
 from .streams import stream
 from .validate import Expected, emitted
 
@@ -42,6 +44,7 @@ _FAR_FD = 500
 def main(fd: int, name: str, memory: int) -> None:
     """Serve the socket at ``fd`` with the sampler ``name`` until it closes, in at most ``memory`` bytes of data."""
     _guard(memory)
+    os.environ[IN_WORKER] = "1"
     channel = Channel(socket.socket(fileno=_out_of_the_way(fd)))
 
     def reply(message: Reply) -> None:
@@ -95,9 +98,10 @@ def _load(name: str) -> tuple[Callable[[str], Verifier], Claims]:
     if not is_plugin(name):
         known = sampler(name)
         return known.make, known.claims
-    sys.path.append(os.getcwd())  # last: our own packages are found first
+    more = [os.getcwd(), *filter(None, os.environ.get(SEARCH_PATH, "").split(os.pathsep))]
+    sys.path += [entry for entry in more if entry not in sys.path]  # last: our own packages are found first
     with _stage("import"):
-        plugin = Plugin(name)
+        plugin = Plugin(name, os.environ.get(GIVEN))
     with _stage("constructor"):
         return lambda rule: plugin.make(), plugin.claims()
 
@@ -138,8 +142,11 @@ def _run(
     counted: list[SequenceCounts] = []
 
     def rows(call: str, request: Request, which: NDArray[np.int64]) -> NDArray[np.int64]:
-        expected = Expected.of(request)
         started = time.perf_counter()
+        if claims.own_drafts:
+            with _stage(f"{call} of group {group.name}: draft", fatal=False):
+                put_drafts(verifier, request)
+        expected = Expected.of(request)
         with _stage(f"{call} of group {group.name}: verify", fatal=False):
             result = verifier.verify(request)
             seconds = time.perf_counter() - started
@@ -155,7 +162,7 @@ def _run(
         counted.append(SequenceCounts(distinct, np.bincount(inverse)))
         if len(counted) > MERGE_EVERY:
             counted = [SequenceCounts.merge(counted)]
-    if shard.start == 0:
+    if shard.start == 0 and not claims.own_drafts:
         request, which, twins = plan.repeats()
         recorder.repeats(rows("the reproducibility call", request, which), twins)
     with contextlib.suppress(Exception):

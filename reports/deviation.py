@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.results import CaseResult, Where
 
-__all__ = ["describe", "figure", "percent", "printable", "seen_from"]
+__all__ = ["describe", "figure", "p_figure", "p_said", "percent", "printable", "seen_from"]
 
 
 def describe(row: Where) -> str:
@@ -18,7 +18,7 @@ def describe(row: Where) -> str:
         return f"{what} was accepted though no draft of the tree continues with it here, {seen}"
     if row.kind == "length":
         return f"{what} is followed by more tokens than the depth limit allows, {seen}"
-    return f"{what} expected {row.expected:.4g}, {seen}, p = {row.p_value:.2g}"
+    return f"{what} expected {row.expected:.4g}, {seen}, {p_said(row.p_value)}"
 
 
 def printable(text: str) -> str:
@@ -30,6 +30,16 @@ def figure(value: object, digits: int = 2) -> str:
     """Return a number in few digits; "-" for what is unknown or no number."""
     known = isinstance(value, int | float) and not isinstance(value, bool)
     return f"{value:.{digits}g}" if known else "-"
+
+
+def p_figure(value: object, digits: int = 2) -> str:
+    """Return a p-value in few digits; what is too small for a float says so."""
+    return "< 1e-300" if value == 0 and not isinstance(value, bool) else figure(value, digits)
+
+
+def p_said(value: object) -> str:
+    """Return "p = ..." or "p < ..."."""
+    return f"p {p_figure(value)}" if value == 0 else f"p = {p_figure(value)}"
 
 
 def percent(value: float | None) -> str:

@@ -11,19 +11,22 @@ from typing import Any
 from harness.errors import Unavailable
 from harness.results import CaseResult, Results, SamplerResult, TreePicture
 
-from .deviation import describe, figure, percent, printable, seen_from
+from .deviation import describe, figure, p_figure, p_said, percent, printable, seen_from
 from .plots import cells_plot, tree_plot
 from .summary import ORDER, outcome, tally, worst_figures
 
 __all__ = ["html"]
 
 MOST_FAILING, MOST_PASSING = 150, 100
-"""Cases of a report that are drawn, the least p-values first: figures and tables are given of every case."""
+"""Cases of a report that are drawn, the least p-values first."""
+MOST_TOLD = 2000
+"""Cases of a report that say more than their figures, in the same order."""
 WHERE_ROWS = 10
 WHERE_ROWS_PASSING = 3
 OPEN = 2
 """Failing cases of a sampler that stand open."""
-FIXED = ("test", "p_value", "decides", "share")
+FIXED = ("test", "p_value", "decides", "share", "rng", "alpha", "biased", "says")
+"""Of a test, what is shown in columns of its own, or for machines only."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class _Case:
     level: float = 0.0
     left_out: int = 0
     drawn: bool = False
+    told: bool = True
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ def html(results: Results, path: Path) -> None:
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
-    environment.filters |= {"figure": figure, "percent": percent, "detail": _detail}
+    environment.filters |= {"figure": figure, "p": p_figure, "p_said": p_said, "percent": percent, "detail": _detail}
     environment.globals |= {
         "describe": describe,
         "seen_from": seen_from,
@@ -89,23 +93,22 @@ def html(results: Results, path: Path) -> None:
         "where_rows": lambda case: WHERE_ROWS_PASSING if case.verdict == "pass" else WHERE_ROWS,
         "open_cases": OPEN,
     }
-    samplers = list(_samplers(results))
+    samplers = sorted(_samplers(results), key=lambda view: ORDER.index(view.result.verdict))
     text = environment.get_template("report.html.jinja").render(
         results=results,
         outcome=outcome(results),
         samplers=samplers,
-        matrix=list(_matrix(results)),
+        matrix=list(_matrix([view.result for view in samplers])),
         verdicts=[verdict for verdict, _ in tally(case for s in results.samplers for case in s.cases)],
     )
     path.write_text(text, encoding="utf-8")
 
 
 def _samplers(results: Results) -> Iterator[_Sampler]:
-    drawn = _drawn(results)
+    """Yield the samplers, those that ask for attention first."""
+    drawn, told = _drawn(results)
     for s, sampler in enumerate(results.samplers):
-        views = [
-            _case(f"s{s}c{c}", case, (s, c) in drawn) for c, case in enumerate(sampler.cases)
-        ]
+        views = [_case(f"s{s}c{c}", case, (s, c) in drawn, (s, c) in told) for c, case in enumerate(sampler.cases)]
         failing = [view for view in views if view.result.verdict in ("biased", "known", "fixed")]
         failing.sort(key=lambda view: (ORDER.index(view.result.verdict), _rank(view.result)))
         groups = groupby(views, key=lambda view: view.result.group)
@@ -114,32 +117,33 @@ def _samplers(results: Results) -> Iterator[_Sampler]:
 
 def _merged(cases: Iterable[_Case]) -> Iterator[_Case]:
     """Yield cases, those without draws that share verdict and reason as one."""
-    for (verdict, reason, n), some in groupby(cases, key=lambda case: (case.result.verdict, case.result.reason, case.result.n)):
+    for _, some in groupby(cases, key=lambda case: (case.result.verdict, case.result.reason, case.result.n)):
         same = tuple(some)
-        if n or verdict not in ("broken", "skipped"):
-            yield from same
+        if same[0].result.verdict in ("broken", "skipped"):
+            yield _Case(same[0].id, same[0].result, tuple(case.result for case in same), told=same[0].told)
         else:
-            yield _Case(same[0].id, same[0].result, tuple(case.result for case in same))
+            yield from same
 
 
-def _drawn(results: Results) -> set[tuple[int, int]]:
-    """Return which cases get drawings, as (sampler, case): the failing ones first, each by its p-value."""
-    found: set[tuple[int, int]] = set()
+def _drawn(results: Results) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+    """Return which cases are drawn and which told in full, as (sampler, case): failing ones first, by their p-value."""
     places = [(s, c, case) for s, sampler in enumerate(results.samplers) for c, case in enumerate(sampler.cases)]
+    places.sort(key=lambda place: (place[2].verdict == "pass", _rank(place[2])))
+    told = {(s, c) for s, c, _ in places[:MOST_TOLD]}
+    drawn: set[tuple[int, int]] = set()
     for passing, most in ((False, MOST_FAILING), (True, MOST_PASSING)):
-        some = [place for place in places if place[2].tree is not None and (place[2].verdict == "pass") == passing]
-        some.sort(key=lambda place: _rank(place[2]))
-        found |= {(s, c) for s, c, _ in some[:most]}
-    return found
+        some = [(s, c) for s, c, case in places if case.tree is not None and (case.verdict == "pass") == passing]
+        drawn.update(some[:most])
+    return drawn & told, told
 
 
 def _rank(case: CaseResult) -> float:
     return 2.0 if case.p_value is None else case.p_value
 
 
-def _case(name: str, case: CaseResult, drawn: bool) -> _Case:
+def _case(name: str, case: CaseResult, drawn: bool, told: bool) -> _Case:
     if not drawn or case.tree is None or not case.tree.nodes:
-        return _Case(name, case)
+        return _Case(name, case, told=told)
     tree = case.tree
     failed = case.verdict != "pass"
     marked = _marked(case, tree) if failed else None
@@ -189,16 +193,20 @@ def _prefix(tree: TreePicture, i: int) -> list[int]:
     return tokens[::-1]
 
 
-def _matrix(results: Results) -> Iterator[tuple[str, list[list[CaseResult]]]]:
+def _matrix(samplers: list[SamplerResult]) -> Iterator[tuple[str, list[list[CaseResult]]]]:
     """Yield each rule with the cases of every sampler."""
-    rules = dict.fromkeys(case.rule for sampler in results.samplers for case in sampler.cases)
+    rules = dict.fromkeys(case.rule for sampler in samplers for case in sampler.cases)
     for rule in rules:
-        yield rule, [[case for case in sampler.cases if case.rule == rule] for sampler in results.samplers]
+        yield rule, [[case for case in sampler.cases if case.rule == rule] for sampler in samplers]
 
 
 def _detail(entry: dict[str, Any]) -> str:
     """Return what a test says besides its p-value, in words."""
-    return "; ".join(f"{key.replace('_', ' ')} {_value(value)}" for key, value in entry.items() if key not in FIXED)
+    said = []
+    for key, value in entry.items():
+        if key not in FIXED:
+            said.append("at the root" if (key, value) == ("prefix", []) else f"{key.replace('_', ' ')} {_value(value)}")
+    return "; ".join(said)
 
 
 def _value(value: Any) -> str:

@@ -26,11 +26,12 @@ def junit(results: Results, path: Path) -> None:
 
 def _suite(sampler: SamplerResult) -> ET.Element:
     verdicts = [case.verdict for case in sampler.cases]
+    failed = sum(bool(test.get("biased")) for test in sampler.suite_tests)
     suite = ET.Element(
         "testsuite",
         name=_clean(sampler.name),
-        tests=str(max(len(verdicts), 1)),
-        failures=str(verdicts.count("biased")),
+        tests=str(max(len(verdicts) + len(sampler.suite_tests), 1)),
+        failures=str(verdicts.count("biased") + failed),
         errors=str(verdicts.count("broken") if verdicts else int(sampler.verdict == "broken")),
         skipped=str(verdicts.count("skipped")),
     )
@@ -42,6 +43,11 @@ def _suite(sampler: SamplerResult) -> ET.Element:
         if kind:
             entry = ET.SubElement(test, kind, message=_clean(_message(case)))
             entry.text = _clean(_detail(case))
+    for over_all in sampler.suite_tests:
+        name = f"all cases: {over_all['test']}"
+        test = ET.SubElement(suite, "testcase", classname=_clean(sampler.name), name=_clean(name))
+        if over_all.get("biased"):
+            ET.SubElement(test, "failure", message=_clean(f"p = {over_all['p_value']}; {over_all.get('says', '')}"))
     if not sampler.cases and sampler.verdict == "broken":
         test = ET.SubElement(suite, "testcase", classname=_clean(sampler.name), name="sampler")
         ET.SubElement(test, "error", message=_clean(sampler.reason or "could not run"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.results import Cells, TreeNode, TreePicture
 
-from .deviation import figure, percent
+from .deviation import p_figure, percent
 
 __all__ = ["cells_plot", "tree_plot"]
 
@@ -74,7 +74,7 @@ def tree_plot(tree: TreePicture, n: int, marked: int | None = None, threshold: f
         if node.impossible:
             row.append(_text(p_x, y, "impossible"))
         elif node.p_value is not None:
-            row.append(_text(p_x, y, figure(node.p_value)))
+            row.append(_text(p_x, y, p_figure(node.p_value)))
         parts.append(f'<g class="{kind}">{"".join(row)}</g>' if kind else f"<g>{''.join(row)}</g>")
     return _svg(width, height, parts, "draft tree: expected and seen reach of each node")
 
@@ -173,7 +173,8 @@ def _head(x: float | str, text: str) -> str:
 
 def _text(x: float, y: float, text: str, kind: str = "") -> str:
     """Return a text, right-aligned unless ``kind`` holds l (left) or c (centre); ``text`` is markup of our own."""
-    return f'<text x="{x:g}" y="{y + 4:g}"{f' class="{kind}"' if kind else ""}>{text}</text>'
+    of_kind = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:g}" y="{y + 4:g}"{of_kind}>{text}</text>'
 
 
 def _svg(width: float, height: float, parts: Sequence[str], title: str) -> str:

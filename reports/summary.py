@@ -21,17 +21,18 @@ def tally(cases: Iterable[CaseResult]) -> list[tuple[str, int]]:
 def outcome(results: Results) -> str:
     """Say in a sentence what the run found."""
     samplers = results.samplers
-    names = {verdict: [s.name for s in samplers if s.verdict == verdict] for verdict in ("biased", "broken")}
-    count = len(samplers)
-    if names["biased"]:
-        few, verb = len(names["biased"]), "does" if len(names["biased"]) == 1 else "do"
-        text = f"{few} of {count} sampler{'s' * (count > 1)} {verb} not follow the exact law"
-        return f"{text}; {len(names['broken'])} could not be judged in full" if names["broken"] else text
-    if names["broken"]:
-        return f"no bias found, but {len(names['broken'])} of {count} sampler{'s' * (count > 1)} could not be judged in full"
+    biased = sum(sampler.verdict == "biased" for sampler in samplers)
+    broken = sum(sampler.verdict == "broken" for sampler in samplers)
+    all_of = f"{len(samplers)} sampler{'s' * (len(samplers) > 1)}"
+    unjudged = f"{broken} could not be judged in full"
+    if biased:
+        text = f"{biased} of {all_of} {'does' if biased == 1 else 'do'} not follow the exact law"
+        return f"{text}; {unjudged}" if broken else text
+    if broken:
+        return f"no bias found, but of {all_of} {unjudged}"
     if not any(sampler.cases for sampler in samplers):
         return "no case ran"
-    return f"no deviation from the exact law was found in {'the sampler' if count == 1 else f'any of {count} samplers'}"
+    return f"no deviation from the exact law was found in {'the sampler' if len(samplers) == 1 else f'any of {all_of}'}"
 
 
 def worst_figures(sampler: SamplerResult) -> dict[str, float | None]:

@@ -46,6 +46,9 @@ def headline(results: Results) -> Text:
     broken = sum(not sampler.cases for sampler in results.samplers)
     if broken:
         parts += f"{', ' if parts else ''}{broken} sampler{'s' * (broken > 1)} without a case that ran"
+    failed = sum(bool(test.get("biased")) for sampler in results.samplers for test in sampler.suite_tests)
+    if failed:
+        parts += f"{', ' if parts else ''}{failed} test{'s' * (failed > 1)} over all cases failed"
     run = f"suite {results.suite}, alpha {results.alpha:g} a sampler, seed {results.seed}"
     return Text(f"{results.verdict.upper()}: {parts or 'no case ran'} ({run})", STYLES[results.verdict])
 
@@ -75,6 +78,10 @@ def _sampler(sampler: SamplerResult, console: Console, verbose: bool) -> None:
     for case in sampler.cases:
         if case.verdict not in ("skipped", "broken") and (case.verdict != "pass" or verbose):
             _case(case, say, console)
+    for test in sampler.suite_tests:
+        if test.get("biased"):
+            figures = f"p = {_figure(test['p_value'])} at alpha {_figure(test.get('alpha'))}"
+            say(f"all cases together, {test['test']}: {figures}; {test.get('says', 'biased')}", STYLES["biased"])
     worst = _worst(sampler.cases)
     if worst and sampler.verdict == "pass":
         say(worst)

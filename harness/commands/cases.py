@@ -78,7 +78,7 @@ def _list(names: tuple[str, ...], suite_name: str, rule_name: str | None) -> Non
     from ..selection import select
 
     selection = select(suite(suite_name), names, option="")
-    entries = [entry for entry in selection.suite.groups if entry.name in selection.names]
+    entries = selection.entries
     if rule_name is not None:
         known = rule(rule_name).name
         entries = [entry for entry in entries if entry.rule == known]

@@ -10,7 +10,7 @@ from ..dtypes import DTYPES, Dtype
 from ..errors import UsageError
 from ..filters import SEMANTICS, Semantics
 from ..request import Request
-from ..rules import rule
+from ..rules import Rule, rule
 
 __all__ = ["Claims", "Sampler", "Verifier"]
 
@@ -42,6 +42,8 @@ class Claims:
         Of a sampler that takes logits: how it reads temperature, top-k, top-p and min-p.
     dtype : "float32", "float16" or "bfloat16"
         The format in which it gets law rows.
+    own_drafts : bool
+        It draws the drafts of its chains itself.
     """
 
     rules: tuple[str, ...]
@@ -53,6 +55,7 @@ class Claims:
     max_nodes: int | None = None
     semantics: Semantics | None = None
     dtype: Dtype = "float32"
+    own_drafts: bool = False
 
     @classmethod
     def of(cls, verifier: object) -> Claims:
@@ -76,6 +79,7 @@ class Claims:
             max_nodes=_size(verifier, "max_nodes"),
             semantics=semantics if takes == "logits" else None,
             dtype=_dtype(verifier),
+            own_drafts=_own_drafts(verifier, rule(name)),
         )
 
     @classmethod
@@ -114,6 +118,20 @@ def _dtype(verifier: object) -> Dtype:
     raise UsageError(f"dtype must be {asked}, or left out for float32, got {value!r}")
 
 
+def _own_drafts(verifier: object, claimed: Rule) -> bool:
+    value = getattr(verifier, "draft", None)
+    if value is None:
+        return False
+    if not callable(value):
+        raise UsageError(f"draft must be a method draft(request), or left out, got {value!r}")
+    if claimed.shape != "chain" or not claimed.redraws:
+        raise UsageError(
+            f"draft is for chains whose drafts are drawn: rule rejection or block, or None with drafts = True; leave "
+            f"it out under rule {claimed.name}"
+        )
+    return True
+
+
 def _size(verifier: object, name: str) -> int | None:
     value = getattr(verifier, name, None)
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
@@ -146,6 +164,8 @@ class Sampler:
         Done once before the first worker starts: downloads, compilation. Raises Unavailable.
     shrink : mapping of suite to k
         A slow sampler takes n / 2^k draws in that suite.
+    workers : int or None
+        The most worker processes that it runs in: on a GPU each has a context of its own. None: as many as a run has.
     """
 
     name: str
@@ -157,3 +177,4 @@ class Sampler:
     unavailable: Callable[[], str | None] = _nothing
     prepare: Callable[[], None] = _nothing
     shrink: Mapping[str, int] = field(default_factory=dict)
+    workers: int | None = None

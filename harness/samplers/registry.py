@@ -12,14 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
+from ..given import get_given
 from .base import Claims, Sampler, Verifier
 from .reference import REFERENCE
 from .sglang_tree import SGLANG_TREE, SGLANG_TREE_32
+from .sglang_tree_gpu import SGLANG_TREE_GPU
 from .sglang_tree_port import SGLANG_TREE_PORT
 
 __all__ = ["SAMPLERS", "Plugin", "is_plugin", "sampler"]
 
-SAMPLERS: dict[str, Sampler] = {s.name: s for s in (SGLANG_TREE, SGLANG_TREE_32, SGLANG_TREE_PORT, REFERENCE)}
+SAMPLERS: dict[str, Sampler] = {
+    s.name: s for s in (SGLANG_TREE, SGLANG_TREE_32, SGLANG_TREE_GPU, SGLANG_TREE_PORT, REFERENCE)
+}
 """Built-in samplers, in the order in which they are listed."""
 
 
@@ -43,21 +47,25 @@ class Plugin:
     """A user's verifier: a class, a zero-argument factory, or an instance, which is copied for each fresh use.
 
     Imports user code: made in a worker only. A module, file or attribute that is not there is a UsageError; what the
-    user's own code raises passes through.
+    user's own code raises passes through. ``given`` is a file that :func:`.given.put_given` wrote; the verifier in it
+    is then what ``name`` stands for.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, given: str | None = None) -> None:
+        self.name = name
+        if given is not None:
+            self._make = _maker(name, get_given(given, from_file))
+            return
         where, _, attribute = name.rpartition(":")
         if not where or not attribute or "\0" in name:
             raise UsageError(f"sampler {name!r}: expected MODULE:ATTR or FILE.py:ATTR")
-        module = _from_file(where) if where.endswith(".py") else _from_module(where)
+        module = from_file(where) if where.endswith(".py") else _from_module(where)
         found: Any = module
         for part in attribute.split("."):
             if not hasattr(found, part):
                 public = ", ".join(sorted(key for key in vars(module) if not key.startswith("_"))[:10])
                 raise UsageError(f"sampler {name!r}: {where} has no attribute {attribute!r}; it has {public or 'none'}")
             found = getattr(found, part)
-        self.name = name
         self._make = _maker(name, found)
 
     def make(self) -> Verifier:
@@ -96,7 +104,8 @@ def _from_module(name: str) -> Any:
         raise
 
 
-def _from_file(path: str) -> Any:
+def from_file(path: str) -> Any:
+    """Import a Python file as a module of a name of its own."""
     file = Path(path).resolve()
     if not file.is_file():
         raise UsageError(f"no such file: {path}")

@@ -61,8 +61,8 @@ def acceptance(law: Law, sequences: SequenceCounts, counts: PrefixCounts, nodes:
         tests.append(_ends(law, counts, rounding))
     if not tests:
         return None
-    p_value, detail = min(tests, key=lambda test: test[0])
-    return Evidence("acceptance", min(1.0, 2.0 * p_value), True, WITHIN_CASE["acceptance"], detail)
+    p_value, detail, says = min(tests, key=lambda test: test[0])
+    return Evidence("acceptance", min(1.0, 2.0 * p_value), True, WITHIN_CASE["acceptance"], detail, says)
 
 
 def length_counts(sequences: SequenceCounts, depth_limit: int) -> Ints:
@@ -71,7 +71,7 @@ def length_counts(sequences: SequenceCounts, depth_limit: int) -> Ints:
     return np.bincount(lengths, weights=sequences.counts, minlength=depth_limit + 1).astype(np.int64)
 
 
-def _lengths(law: Law, sequences: SequenceCounts, rounding: float) -> tuple[float, dict[str, Any]]:
+def _lengths(law: Law, sequences: SequenceCounts, rounding: float) -> tuple[float, dict[str, Any], str]:
     """Return the Bonferroni p-value over k of P(at least k tokens), and what is the least likely."""
     counted = length_counts(sequences, law.depth_limit)
     at_least = np.cumsum(counted[::-1])[::-1][2:]
@@ -80,25 +80,25 @@ def _lengths(law: Law, sequences: SequenceCounts, rounding: float) -> tuple[floa
     possible = probability > 0.0  # longer steps are impossible emissions: layer L0
     k, at_least, probability = k[possible], at_least[possible], probability[possible]
     if not len(k):
-        return 1.0, {"lengths": 0}
-    p_values = _tolerant(at_least, np.full(len(k), sequences.n), probability, rounding * (k - 1.0))
+        return 1.0, {"lengths": 0}, ""
+    p_values = _tolerant(at_least, np.full(len(k), sequences.n), probability, np.multiply(rounding, k - 1))
     worst = int(np.argmin(p_values))
-    tokens = f"{k[worst]} or more tokens"
-    return min(1.0, len(k) * float(p_values[worst])), {
+    expected = float(sequences.n * probability[worst])
+    detail = {
         "lengths": len(k),
         "at_least": int(k[worst]),
-        "expected": float(sequences.n * probability[worst]),
+        "expected": expected,
         "observed": int(at_least[worst]),
-        "says": f"{at_least[worst]} of {sequences.n} steps emitted {tokens}, "
-        f"{sequences.n * probability[worst]:.5g} expected",
     }
+    says = f"{at_least[worst]} of {sequences.n} steps emitted {k[worst]} or more tokens, {expected:.5g} expected"
+    return min(1.0, len(k) * float(p_values[worst])), detail, says
 
 
-def _ends(law: Law, counts: PrefixCounts, rounding: float) -> tuple[float, dict[str, Any]]:
+def _ends(law: Law, counts: PrefixCounts, rounding: float) -> tuple[float, dict[str, Any], str]:
     """Return the p-value of where steps end, over depths and prefixes, and the least likely of the places."""
     tested = (law.depth > 0) & (law.emit > 0.0)
     if not tested.any():
-        return 1.0, {"prefixes": 0}
+        return 1.0, {"prefixes": 0}, ""
     goes_on = np.minimum(1.0, law.reach / np.where(law.emit > 0.0, law.emit, 1.0))
     if law.undecided is not None:
         goes_on[:] = 1.0
@@ -111,20 +111,22 @@ def _ends(law: Law, counts: PrefixCounts, rounding: float) -> tuple[float, dict[
     corrected = p_values * correction
     worst = int(np.argmin(corrected))
     at = int(m[worst])
+    expected = float(times[at] * (1.0 - goes_on[at]))
     tokens = law.prefix(at)
-    return min(1.0, float(corrected[worst])), {
+    detail = {
         "prefixes": len(m),
         "prefix": tokens,
         "node": int(law.node[at]),
-        "expected": float(times[at] * (1.0 - goes_on[at])),
+        "expected": expected,
         "observed": int(ends[at]),
-        "says": f"after {' '.join(map(str, tokens))} (node {law.node[at]}) the step ended {ends[at]} times of "
-        f"{times[at]}, {times[at] * (1.0 - goes_on[at]):.5g} expected",
     }
+    says = f"after {' '.join(map(str, tokens))} (node {law.node[at]}) "
+    says += f"{ends[at]} of {times[at]} steps ended, {expected:.5g} expected"
+    return min(1.0, float(corrected[worst])), detail, says
 
 
 def _tolerant(observed: Ints, trials: Ints, probability: Floats, rounding: Floats) -> Floats:
-    """Return two-sided binomial p-values in which no probability within ``rounding`` of 0 or 1 is held to be nearer to it.
+    """Return two-sided binomial p-values that hold no probability to be nearer to 0 or 1 than ``rounding``.
 
     Each tail is at least that of the true probability, so the p-values stay valid.
     """

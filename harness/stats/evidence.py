@@ -28,6 +28,8 @@ class Evidence:
         under a correct sampler (they spend nothing); 0 for evidence that does not decide.
     detail : dict
         Further figures for the report; JSON types only.
+    says : str
+        What is wrong, in words, in case something is; empty where the ranking of deviations says it.
     """
 
     test: str
@@ -35,6 +37,7 @@ class Evidence:
     decides: bool
     share: float
     detail: dict[str, Any] = field(default_factory=dict)
+    says: str = ""
 
     def __post_init__(self) -> None:
         if self.p_value is not None and not 0.0 <= self.p_value <= 1.0:

@@ -153,6 +153,7 @@ class RunTest:
     test: str
     p_value: float | None
     alpha: float
+    says: str
     detail: dict[str, Any]
 
     @property
@@ -223,21 +224,25 @@ class AcrossCases:
         Returns
         -------
         list of RunTest
-            Each of false-alarm rate at most its alpha, so together at most RUN["independence"] * alpha.
+            Each of false-alarm rate at most its alpha, so together at most RUN["independence"] * alpha; none where no
+            case was added.
         """
         share = alpha * RUN["independence"] / RUN_TESTS
-        found = []
+        found: list[RunTest] = []
+        if not self._squares:
+            return found
         for kind in ("rows", "calls", "instances"):
             p_value, log10_e = _p_value(self._logs[kind])
             says = _says_shared(kind, _strongest(self._logs[kind]))
-            detail = {"pairs": self._pairs[kind], "log10_e": log10_e, "says": says}
-            found.append(RunTest(f"shared noise: {kind}", p_value if self._pairs[kind] else None, share, detail))
+            detail = {"pairs": self._pairs[kind], "log10_e": log10_e}
+            tested = p_value if self._pairs[kind] else None
+            found.append(RunTest(f"shared noise: {kind}", tested, share, says, detail))
         for kind, table in self._tables.items():
             p_value, detail = pair_table(table, rng)
-            detail["says"] = f"first tokens of {SAYS[kind]} depend on each other, or are too even"
-            found.append(RunTest(f"pairs: {kind}", p_value if detail["pairs"] else None, share, detail))
+            says = f"first tokens of {SAYS[kind]} depend on each other, or are too even"
+            found.append(RunTest(f"pairs: {kind}", p_value if detail["pairs"] else None, share, says, detail))
         even = _too_even(self._squares)
-        found.append(RunTest("evenness", even, share, {"says": _says_even(self._squares)}))
+        found.append(RunTest("evenness", even, share, _says_even(self._squares), {}))
         found.append(self._reproducibility(share, coins))
         return found
 
@@ -257,7 +262,6 @@ class AcrossCases:
             "pairs": pairs,
             "different": different,
             "judged": bool(coins or not different or shared <= share),
-            "says": f"{different} of {pairs} pairs of rows with the same {noise} gave different results, most in "
-            f"case {worst}",
         }
-        return RunTest("reproducibility", p_value if pairs else None, share, detail)
+        says = f"{different} of {pairs} pairs of rows with the same {noise} gave different results, most in {worst}"
+        return RunTest("reproducibility", p_value if pairs else None, share, says, detail)

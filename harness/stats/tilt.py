@@ -12,7 +12,7 @@ from scipy import optimize, stats
 from ..law import Law
 from .alpha import WITHIN_CASE
 from .chisquare import LEAST_EXPECTED
-from .critical import critical_counts, tail_levels
+from .critical import at_most, critical_counts, tail_levels
 
 __all__ = ["least_temperature_error", "tilted"]
 
@@ -190,7 +190,7 @@ class _Plan:
         margin = np.maximum(too_low - expected, expected - too_high) / spread
         best = np.argsort(-margin)[:CANDIDATES]
         q, trials, too_low, too_high = q[best], trials[best], too_low[best], too_high[best]
-        seen = stats.binom.cdf(too_low, trials, q) + stats.binom.sf(too_high - 1.0, trials, q)
+        seen = at_most(too_low, trials, q) + 1.0 - at_most(too_high - 1.0, trials, q)
         return float(np.max(seen, initial=0.0)) >= self.power
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..counts import SequenceCounts, prefix_counts
+from ..counts import PrefixCounts, SequenceCounts, prefix_counts
 from ..law import Law
 from ..matches import Matches
 from .acceptance import acceptance
@@ -56,7 +56,7 @@ class Judgement:
         ]
         if not fired or any(part.test in SHOWN for part in fired):
             return None
-        return "; ".join(str(part.detail["says"]) for part in fired if "says" in part.detail) or None
+        return "; ".join(part.says for part in fired if part.says) or None
 
 
 def judge(
@@ -69,6 +69,7 @@ def judge(
     conditional: bool = False,
     nodes: int | None = None,
     matches: Mapping[str, Matches] | None = None,
+    without: Callable[[Law, PrefixCounts], tuple[Law, PrefixCounts]] | None = None,
     rows: int = 20,
 ) -> Judgement:
     """Decide whether ``sequences`` can come from ``law``.
@@ -94,6 +95,9 @@ def judge(
         N of the case; None leaves the acceptance law untested.
     matches : mapping of str to Matches, or None
         What pairs of rows emitted, by kind; None leaves independence untested.
+    without : callable or None
+        Takes the law and the counts and returns them without the outcomes that are not to be judged: the law says which
+        tokens are undecided.
     rows : int
         Rows of the ranking.
 
@@ -105,6 +109,8 @@ def judge(
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha must lie strictly between 0 and 1, got {alpha}")
     counts = prefix_counts(law, sequences)
+    if without is not None:
+        law, counts = without(law, counts)
     unclaimed, conditional = conditional, conditional or law.undecided is not None
     stated, seen = decided(law, counts)
     squares = chi_square(stated, seen, rng)

@@ -1,0 +1,126 @@
+"""The suites' coin cases: coins at the edges of the draft tests and of the last draw.
+
+Coins in a gap
+    The children of a node cover its support, and their float32 sum in link order is one step below 1; so is the coin,
+    the largest there is. No child's running sum exceeds it, and nothing is left to draw the last token from.
+Drafts without mass
+    A draft that the target finds impossible, and coin 0, which is not above its running sum of 0 either.
+Last draws
+    Tokens without mass at both ends of the vocabulary, and the least and the largest final coin.
+Repeated siblings
+    Two siblings of one token, and a coin between its mass and twice its mass. No verifier need take them: these are put
+    to samplers of which it is known what they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import numpy as np
+
+from harness.case import Case
+from harness.coincase import CoinCase, CoinGroup
+from harness.tree import Tree
+
+__all__ = ["coin_groups"]
+
+TOP = 1.0 - 2.0**-24
+"""The largest coin."""
+FIFTEEN = (8, 6, 5, 3, 3, 1, 1, 1, 2, 8, 6, 9, 5, 6, 9)
+THREE = (9, 7, 7)
+"""Weights whose float32 probabilities, added up in order, sum to 1 - 2^-24."""
+
+
+@cache
+def coin_groups() -> tuple[CoinGroup, ...]:
+    """Return the groups of coin cases, which are the same in every suite."""
+    return (
+        _gap("coins/gap", 16),
+        _gap("coins/gap-odd", 17),
+        _zero_mass("coins/zero-mass"),
+        _zero_mass("coins/zero-mass-permissive", threshold_single=0.0),
+        _last_draw("coins/last-draw"),
+        _repeated("coins/repeated-siblings"),
+    )
+
+
+def _gap(name: str, vocab: int) -> CoinGroup:
+    below = {0: [1] * vocab, 1: THREE}
+    return CoinGroup(
+        name,
+        (
+            _case(f"{name}/support-15", vocab, 16, [-1] + [0] * 15, [0, *range(15)], {0: FIFTEEN}, TOP),
+            _case(f"{name}/support-3", vocab, 16, [-1, 0, 0, 0], [0, 0, 1, 2], {0: THREE}, TOP),
+            _case(f"{name}/below-a-draft", vocab, 16, [-1, 0, 1, 1, 1], [0, 5, 0, 1, 2], below, 0.0, TOP),
+        ),
+    )
+
+
+def _zero_mass(name: str, threshold_single: float = 1.0) -> CoinGroup:
+    half, other = (0, 1, 1, 0), (1, 0, 1, 0)
+    permissive = threshold_single
+    return CoinGroup(
+        name,
+        (
+            _case(f"{name}/at-the-root", 4, 4, [-1, 0], [0, 3], {0: half}, threshold_single=permissive),
+            _case(f"{name}/before-its-sibling", 4, 4, [-1, 0, 0], [0, 0, 1], {0: half}, threshold_single=permissive),
+            _case(
+                f"{name}/below-a-draft", 4, 4, [-1, 0, 1], [0, 1, 3], {0: half, 1: other}, threshold_single=permissive
+            ),
+        ),
+    )
+
+
+def _last_draw(name: str) -> CoinGroup:
+    middle = {0: [0] * 5 + [3, 1, 2, 3] + [0] * 7}
+    finals = {"least-coin": 0.0, "largest-coin": TOP}
+    return CoinGroup(
+        name,
+        tuple(
+            member
+            for key, final in finals.items()
+            for member in (
+                _case(f"{name}/{key}", 16, 2, [-1], [0], middle, final=final),
+                _case(f"{name}/{key}-after-a-rejection", 16, 2, [-1, 0], [0, 6], middle, TOP, final=final),
+            )
+        ),
+    )
+
+
+def _repeated(name: str) -> CoinGroup:
+    case = _case(f"{name}/between", 4, 3, [-1, 0, 0], [0, 0, 0], {0: (4, 3, 2, 1)}).case
+    return CoinGroup(
+        name, (CoinCase(case, (0.5,), right=(1, 2, 3), outside="siblings of one node have different tokens"),)
+    )
+
+
+def _case(
+    name: str,
+    vocab: int,
+    nodes: int,
+    parents: Sequence[int],
+    tokens: Sequence[int],
+    weights: Mapping[int, Sequence[int]],
+    *coins: float,
+    final: float = 0.0,
+    threshold_single: float = 1.0,
+) -> CoinCase:
+    """Return a case whose nodes have the law of their ``weights``, those beyond being 0, or else a uniform law."""
+    probs = np.full((len(parents), vocab), np.float32(1.0 / vocab))
+    for node, given in weights.items():
+        probs[node] = 0.0
+        probs[node, : len(given)] = np.array(given) / sum(given)
+    with np.errstate(divide="ignore"):
+        logits = np.log(probs)
+    case = Case(
+        name=name,
+        rule="target-only",
+        tree=Tree(np.array(tokens), np.array(parents)),
+        logits=logits,
+        probs=probs,
+        depth_limit=3,
+        nodes=nodes,
+        threshold_single=threshold_single,
+    )
+    return CoinCase(case, coins, final)

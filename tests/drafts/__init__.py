@@ -1,0 +1,1 @@
+"""Tests of samplers that draw their own drafts."""

@@ -1,0 +1,1 @@
+"""Tests of what runs on a GPU: natively where there is one, by stand-ins elsewhere."""

@@ -1,0 +1,104 @@
+"""Verifiers whose single draws are right, from end to end: faults between draws are seen, and named as what they are.
+
+Alpha is 1e-6 a run, so a right verifier fails a test here with that probability at most.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from .small import deciding, evidence, found, fired
+
+ROWS, CALLS, INSTANCES = (f"shared noise: {kind}" for kind in ("rows", "calls", "instances"))
+
+
+@pytest.mark.parametrize("verifier", ["Walks", "Own", "Seeded", "reference"])
+def test_right_verifiers_pass(verifier: str) -> None:
+    sampler = found(verifier)
+    assert sampler.verdict == "pass"
+    assert len(sampler.suite_tests) == 7
+    assert all(0.0 <= test["p_value"] <= 1.0 for test in sampler.suite_tests)
+    judged = verifier != "Own"
+    assert [entry["kind"] for entry in sampler.not_tried].count("reproducibility") == int(not judged)
+
+
+def test_equal_rows_of_a_seeded_verifier_are_equal() -> None:
+    (test,) = (test for test in found("Seeded").suite_tests if test["test"] == "reproducibility")
+    assert (test["different"], test["judged"], test["p_value"]) == (0, True, 1.0)
+    assert test["pairs"] > 400
+
+
+@pytest.mark.parametrize(
+    ("fault", "tests"),
+    [
+        ("NeighboursShare", {ROWS}),
+        ("SameEachCall", {CALLS}),
+        ("SeedAlone", {ROWS, CALLS}),
+        ("NoiseLeft", {CALLS}),
+        ("SameEachInstance", {INSTANCES}),
+        ("FinalCoinsOfNeighbours", {ROWS, "reproducibility"}),
+        ("SeededInHalfTheRows", {"reproducibility"}),
+    ],
+)
+def test_fault_between_draws_is_named(fault: str, tests: set[str]) -> None:
+    sampler = found(fault)
+    assert sampler.verdict == "biased"
+    assert tests <= fired(sampler)
+    others = {ROWS, CALLS, INSTANCES, "reproducibility"} - tests
+    if fault not in ("SameEachCall", "SeedAlone"):  # these repeat themselves in whatever is looked at
+        assert not others & fired(sampler)
+
+
+@pytest.mark.parametrize("fault", ["NeighboursShare", "NoiseLeft", "SameEachCall"])
+def test_a_single_case_sees_it_too(fault: str) -> None:
+    assert any("independence" in tests for tests in deciding(found(fault)).values())
+
+
+def test_pairs_of_different_cases_show_it_too() -> None:
+    assert "pairs: rows" in fired(found("FinalCoinsOfNeighbours")) | fired(found("SeedAlone"))
+    assert "pairs: calls" in fired(found("SameEachCall"))
+
+
+def test_draws_that_are_too_even() -> None:
+    sampler = found("Even")
+    assert "evenness" in fired(sampler)
+    assert {frozenset(tests) for tests in deciding(sampler).values()} == {frozenset({"independence"})}
+    assert "too even" in (sampler.cases[0].reason or "")
+
+
+def test_accepting_nothing_is_bias_where_a_rule_is_claimed() -> None:
+    sampler = found("AcceptsNothing")
+    assert len(deciding(sampler)) == 4
+    for tests in deciding(sampler).values():
+        assert "acceptance" in tests
+        assert "support" not in tests
+
+
+def test_ending_early_is_found_where_it_happens() -> None:
+    """Cells see less of it: no token is off, and few steps are cut short; the place is an end that should not be."""
+    sampler = found("EndsAtTimes", shrink=4)
+    for number, one in enumerate(sampler.cases):
+        assert one.verdict == "biased"
+        seen = evidence(sampler, number, "acceptance")
+        assert seen["p_value"] <= seen["share"] * one.alpha
+        assert seen["expected"] == 0.0
+        assert len(seen["prefix"]) == 1
+        if one.reason:
+            assert "steps ended, 0 expected" in one.reason
+
+
+def test_ending_early_is_no_bias_where_no_rule_is_claimed() -> None:
+    sampler = found("EndsUnclaimed")
+    assert sampler.verdict == "pass"
+    assert all(part["test"] != "acceptance" for one in sampler.cases for part in one.evidence)
+
+
+def test_workers_change_nothing() -> None:
+    one, two = found("Own", shrink=1), found("Own", shrink=1, workers=2)
+    assert one.suite_tests == two.suite_tests
+    assert [case.evidence for case in one.cases] == [case.evidence for case in two.cases]
+
+
+def test_results_are_json() -> None:
+    msgspec.json.encode(found("SameEachCall"))
