@@ -9,8 +9,9 @@
 #   --doc FILE     page that the figures go into (default: docs/gpu.md, or the copy)
 #   --seconds N    of all steps together, setting up included (default: 470)
 #
-#   PYTHON         interpreter (default: .venv/bin/python, else python3)
-#   OP             what to install where the op cannot be called yet (default: torch==2.9.1 sgl-kernel==0.3.21)
+#   PYTHON         interpreter that has all that is needed: nothing is installed (default: .venv/bin/python, else
+#                  python3, and where the op cannot be called with it, .venv-gpu)
+#   OP             what to install there for the op (default: torch==2.9.1 sgl-kernel==0.3.21)
 #   WHEELS         folder of wheels: nothing is then asked of a package index
 #   CHITREE_CACHE  a cache filled by `chitree fetch` elsewhere; without headers the port in NumPy is compared with
 #
@@ -44,24 +45,10 @@ note() { # exit codes: bias (1) beats all, then what could not run
 # ---- Python with chitree and, on a GPU, the op
 python=${PYTHON:-}
 [[ -n $python ]] || { [[ -x .venv/bin/python ]] && python=.venv/bin/python || python=python3; }
-index=()
-[[ -n ${WHEELS:-} ]] && index=(--no-index --find-links "$WHEELS")
-can() { "$python" -c "import $1" 2>/dev/null; }
-install() {
-    say "installing $*"
-    if [[ $python != .venv-gpu/bin/python && -z ${PYTHON:-} ]]; then
-        "$python" -m venv --system-site-packages .venv-gpu && python=.venv-gpu/bin/python || exit 3
-    fi
-    timeout "$(left)" "$python" -m pip install --quiet --disable-pip-version-check "${index[@]}" "$@"
-}
-needed='numpy, scipy, click, rich, msgspec'
-can "$needed, cuda.bindings.nvrtc" || install numpy scipy click rich msgspec 'cuda-bindings>=13,<14' \
-    'nvidia-cuda-nvrtc>=13,<14' 'nvidia-cuda-runtime>=13,<14' 'nvidia-cuda-crt>=13,<14' 'nvidia-cuda-cccl>=13,<14' ||
-    can "$needed" || install numpy scipy click rich msgspec || exit 3
-chitree() { PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" timeout "$(left)" "$python" -m harness "$@"; }
-why() { PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" "$python" -c \
-    "from harness.samplers.registry import sampler; print(sampler('$1').unavailable() or '')"; }
-
+run() { PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" timeout "$(left)" "$python" "$@"; }
+why() { run -c "from harness.samplers.registry import sampler; print(sampler('$1').unavailable() or '')" 2>"$out/why.log" ||
+    echo "chitree cannot run: $(tail -n 1 "$out/why.log")"; }
+chitree() { run -m harness "$@"; }
 if [[ $device == cpu ]]; then
     export PYTHONPATH="$PWD/tests/gpu/standins/compiled:$PWD/tests/gpu/standins"
     smoke=(--case 'target-only/tiny-1/*' --shrink 4) standard=(--case 'target-only/one-outcome/*' --shrink 2)
@@ -70,28 +57,44 @@ if [[ $device == cpu ]]; then
 else
     smoke=() standard=(--shrink 4) rows=(--rows 2048)
     doc=${doc:-docs/gpu.md}
+    "$python" -c 'import ctypes, sys; sys.exit(ctypes.CDLL("libcuda.so.1").cuInit(0))' 2>/dev/null ||
+        { echo "gpu_session: no CUDA device, or no NVIDIA driver; nothing was installed" >&2; exit 3; }
     command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
-    if [[ -n $(why sglang-tree-gpu) ]]; then # word splitting is meant: several requirements
-        # shellcheck disable=SC2086
-        install ${OP:-torch==2.9.1 sgl-kernel==0.3.21} || echo "gpu_session: the op could not be installed" >&2
-    fi
 fi
+own='numpy scipy click rich msgspec'
+sim='cuda-bindings>=13,<14 nvidia-cuda-nvrtc>=13,<14 nvidia-cuda-runtime>=13,<14 nvidia-cuda-crt>=13,<14 nvidia-cuda-cccl>=13,<14'
+op=''
+reason=$(why sglang-tree-gpu)
+if [[ -n $reason && -z ${PYTHON:-} ]]; then
+    echo "gpu_session: $python: $reason"
+    [[ $device == cpu ]] || op=${OP:-torch==2.9.1 sgl-kernel==0.3.21}
+    say "installing into .venv-gpu: $own $sim $op"
+    index=()
+    [[ -n ${WHEELS:-} ]] && index=(--no-index --find-links "$WHEELS")
+    pip() { timeout "$(left)" .venv-gpu/bin/python -m pip install --quiet --disable-pip-version-check "${index[@]}" "$@"; }
+    # A machine may have torch already: its packages stay visible. Word splitting is meant: several requirements.
+    # shellcheck disable=SC2086
+    "$python" -m venv --system-site-packages .venv-gpu && pip $own $op || { echo "gpu_session: pip failed" >&2; exit 3; }
+    # shellcheck disable=SC2086
+    pip $sim || echo "gpu_session: without the simulated kernel" >&2
+    python=.venv-gpu/bin/python
+    reason=$(why sglang-tree-gpu)
+fi
+[[ -z $reason ]] || { echo "gpu_session: sglang-tree-gpu cannot run here: $reason" >&2; exit 3; }
 
 # ---- gate, compare, write
 say "samplers"
 chitree samplers | tee "$out/samplers.txt"
-reason=$(why sglang-tree-gpu)
-[[ -z $reason ]] || { echo "gpu_session: sglang-tree-gpu cannot run here: $reason" >&2; exit 3; }
 against=sglang-tree
-(PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" timeout 120 "$python" -c \
-    "from harness.samplers.registry import sampler; s = sampler('sglang-tree'); assert not s.unavailable(); s.prepare()" \
-    ) 2>"$out/simulated.log" || against=sglang-tree-port
+prepare="from harness.samplers.registry import sampler; s = sampler('sglang-tree'); assert not s.unavailable(); s.prepare()"
+run -c "$prepare" 2>"$out/simulated.log" || against=sglang-tree-port
 [[ $against == sglang-tree ]] || echo "gpu_session: the simulated kernel cannot run here; comparing with its port" >&2
 
 cited=()
 for suite in smoke standard; do
     say "gate, suite $suite"
     declare -n chosen=$suite
+    rm -f "$out/$suite/results.json"
     chitree gate -q --sampler sglang-tree-gpu --suite "$suite" "${chosen[@]}" --out "$out/$suite"
     note $?
     [[ -f $out/$suite/results.json ]] && cited+=(--gate "$out/$suite/results.json")
@@ -99,7 +102,7 @@ done
 
 say "comparing with $against, coin for coin"
 spare=$(($(left) - 60))
-PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" timeout "$(left)" "$python" benchmarks/gpu_compare.py "${rows[@]}" \
+run benchmarks/gpu_compare.py "${rows[@]}" \
     --against "$against" --seconds "$((spare > 10 ? (spare < 150 ? spare : 150) : 10))" "${cited[@]}" \
     --doc "$doc" --json "$out/compare.json"
 note $?

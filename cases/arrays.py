@@ -15,6 +15,7 @@ from pathlib import Path
 __all__ = [
     "ARRAY_RULES",
     "CHAIN_RULES",
+    "FILTERS",
     "LARGE",
     "REDRAWN_RULES",
     "SIZES",

@@ -1,7 +1,8 @@
 """The gate's suites: what every sampler of a rule is run on.
 
 The cases of a rule are the rows of its covering array, put into groups of equal V, N, S and thresholds, and a few
-groups of their own for what no array holds: laws with one outcome, children that cover the support, large trees.
+groups of their own for what no array holds: laws with one outcome, children that cover the support, large trees, laws
+on which rules that look alike part ways.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from harness.suite import Suite, SuiteGroup
 from .arrays import (
     ARRAY_RULES,
     CHAIN_RULES,
+    FILTERS,
     LARGE,
     REDRAWN_RULES,
     SIZES,
     SMALL,
     TREE_RULES,
+    Extent,
     Row,
     covering_array,
     factors,
@@ -29,9 +32,10 @@ from .arrays import (
 from .boundaries import boundary_groups
 from .coins import coin_groups
 from .findings import known_findings
+from .mixups import mixup_groups
 from .recipe import Frame, Recipe
 
-__all__ = ["SUITES", "suite"]
+__all__ = ["SUITES", "array_rows", "suite"]
 
 LEAST_GROUP, LARGEST_GROUP = 4, 8
 LOSSLESS, LOSSY = (1.0, 1.0), (0.6, 0.8)
@@ -64,17 +68,17 @@ STATES = {"tiny": 13, "small": 13, "wide": 7, "huge": 3}
 
 @dataclass(frozen=True)
 class Scale:
-    """How much a suite takes: sizes and draws a case of each, all triples or not, and seconds for a quick plugin."""
+    """How much a suite takes: draws a case of each size, its arrays' extent, and seconds for a quick plugin."""
 
     draws: dict[str, int]
-    triples: bool
+    extent: Extent
     seconds: float
 
 
 SUITES = {
-    "smoke": Scale({"tiny": 1 << 13, "small": 1 << 13, "wide": 1 << 13}, triples=False, seconds=15.0),
-    "standard": Scale({"tiny": 3 << 16, "small": 3 << 16, "wide": 1 << 12, "huge": 1 << 8}, triples=True, seconds=90.0),
-    "deep": Scale({"tiny": 3 << 19, "small": 3 << 19, "wide": 1 << 16, "huge": 1 << 12}, triples=True, seconds=1800.0),
+    "smoke": Scale({"tiny": 1 << 13, "small": 1 << 13, "wide": 3 << 11}, SMALL, seconds=15.0),
+    "standard": Scale({"tiny": 3 << 16, "small": 3 << 16, "wide": 1 << 12, "huge": 1 << 8}, LARGE, seconds=90.0),
+    "deep": Scale({"tiny": 3 << 19, "small": 3 << 19, "wide": 1 << 16, "huge": 1 << 12}, LARGE, seconds=1800.0),
 }
 
 
@@ -88,30 +92,43 @@ def suite(name: str) -> Suite:
     return Suite(name, tuple(groups), scale.seconds, coin_groups(), known_findings())
 
 
+@cache
+def array_rows(name: str) -> dict[str, Row]:
+    """Return the row of its rule's array that each case of a suite was made from; cases of its own groups have none."""
+    packs = [pack for rule in ARRAY_RULES for pack in _packs(rule, SUITES[name])]
+    return {
+        case: row
+        for group, frame, _, rows in packs
+        for case, row in zip(_names(group, frame, _recipes(rows)), rows, strict=True)
+    }
+
+
 def _groups(rule: str, scale: Scale) -> Iterator[SuiteGroup]:
-    packs: dict[tuple[str, str, str], list[Recipe]] = {}
-    for row in _rows(rule, scale):
-        key = (row["size"], row.get("depth", "full"), row.get("thresholds", "lossless"))
-        packs.setdefault(key, []).append(_recipe(row))
-    number: dict[str, int] = {}
-    for (size, depth, thresholds), recipes in sorted(packs.items(), key=lambda item: SIZES.index(item[0][0])):
-        for part in _parts(recipes):
-            turn = number[size] = number.get(size, -1) + 1
-            frame = _frame(rule, size, turn, depth, thresholds)
-            yield _group(f"{rule}/{size}-{turn}", frame, part, scale.draws[size])
+    for name, frame, size, rows in _packs(rule, scale):
+        yield _group(name, frame, _recipes(rows), scale.draws[size])
     yield from _own_groups(rule, scale)
 
 
+def _packs(rule: str, scale: Scale) -> Iterator[tuple[str, Frame, str, list[Row]]]:
+    """Yield the groups of a rule's array: the name, what its cases share, the size, and the row of each case."""
+    packs: dict[tuple[str, str, str], list[Row]] = {}
+    for row in _rows(rule, scale):
+        key = (row["size"], row.get("depth", "full"), row.get("thresholds", "lossless"))
+        packs.setdefault(key, []).append(row)
+    number: dict[str, int] = {}
+    for (size, depth, thresholds), rows in sorted(packs.items(), key=lambda item: SIZES.index(item[0][0])):
+        for part in _parts(rows):
+            turn = number[size] = number.get(size, -1) + 1
+            yield f"{rule}/{size}-{turn}", _frame(rule, size, turn, depth, thresholds), size, part
+
+
 def _rows(rule: str, scale: Scale) -> Iterator[Row]:
-    """Yield the rows of a suite: all triples in standard; in smoke few wide laws, and none where drafts are redrawn.
+    """Yield the rows of a suite: its array; in smoke a few wide laws beside it, but none where drafts are redrawn.
 
     Those are slow: a NumPy walk reads target and draft law, 4,100 tokens each, at every node.
     """
-    if scale.triples:
-        yield from covering_array(rule, LARGE)
-        return
-    yield from covering_array(rule, SMALL)
-    if rule in REDRAWN_RULES:
+    yield from covering_array(rule, scale.extent)
+    if "wide" in scale.extent.sizes or rule in REDRAWN_RULES:
         return
     shared = {"size": "wide", "shape": "comb", "by": "top", "padding": "none", "order": "shuffled", "draft": "noisy"}
     columns = factors(rule, LARGE)
@@ -121,7 +138,12 @@ def _rows(rule: str, scale: Scale) -> Iterator[Row]:
             yield {name: value for name, value in row.items() if name in columns}
 
 
-def _recipe(row: Row) -> Recipe:
+def _recipes(rows: Sequence[Row]) -> list[Recipe]:
+    """Return the recipes of the rows of a group."""
+    return [_recipe(row, turn) for turn, row in enumerate(rows)]
+
+
+def _recipe(row: Row, turn: int) -> Recipe:
     return Recipe(
         family=row["family"],
         filter=row.get("filter", "argmax"),
@@ -130,6 +152,7 @@ def _recipe(row: Row) -> Recipe:
         draft=row.get("draft", "noisy"),
         padded=row.get("padding") == "padded",
         shuffled=row.get("order") == "shuffled",
+        idle=turn,
     )
 
 
@@ -152,20 +175,33 @@ def _frame(rule: str, name: str, turn: int, depth: str = "full", thresholds: str
     return Frame(rule, vocab, size.nodes, min(limit, LIMITED_DEPTH + 1), lossy, STATES[name], support)
 
 
-def _parts(recipes: Sequence[Recipe]) -> Iterator[list[Recipe]]:
-    """Cut recipes into parts of a group's size; too few are made up by the same ones again, with other laws."""
-    recipes = [*recipes] * (-(-LEAST_GROUP // len(recipes)) if len(recipes) < LEAST_GROUP else 1)
-    parts = -(-len(recipes) // LARGEST_GROUP)
-    yield from (list(recipes[i::parts]) for i in range(parts))
+def _parts(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """Cut rows into parts of a group's size, so that each has requests with different filters.
+
+    Too few rows are made up by the same ones again, with other filters.
+    """
+    more = [
+        {**row, "filter": FILTERS[(FILTERS.index(row["filter"]) + again) % len(FILTERS)]} if "filter" in row else row
+        for again in range(1, LEAST_GROUP)
+        for row in rows
+    ]
+    rows = sorted([*rows, *more[: max(0, LEAST_GROUP - len(rows))]], key=lambda row: row.get("filter", ""))
+    parts = -(-len(rows) // LARGEST_GROUP)
+    yield from (list(rows[i::parts]) for i in range(parts))
 
 
-def _group(name: str, frame: Frame, recipes: Sequence[Recipe], n: int) -> SuiteGroup:
-    """Return a group; its cases are named for what they are, numbered where that is not unique."""
+def _names(group: str, frame: Frame, recipes: Sequence[Recipe]) -> list[str]:
+    """Name cases for what they are, with a number where that is not unique."""
     names: list[str] = []
     for recipe in recipes:
         words = [recipe.family, recipe.filter] + ([recipe.draft] if frame.states else [])
-        base = f"{name}/{'-'.join(words)}"
+        base = f"{group}/{'-'.join(words)}"
         names.append(f"{base}-{len(names)}" if base in names else base)
+    return names
+
+
+def _group(name: str, frame: Frame, recipes: Sequence[Recipe], n: int) -> SuiteGroup:
+    names = _names(name, frame, recipes)
 
     def make() -> Group:
         return Group(name, tuple(recipe.make(key, frame) for key, recipe in zip(names, recipes, strict=True)))
@@ -189,7 +225,10 @@ def _own_groups(rule: str, scale: Scale) -> Iterator[SuiteGroup]:
     if rule in TREE_RULES:
         covered = [Recipe("dyadic", shape=shape, covered=True) for shape in ("chain", "star", "ternary", "wide-random")]
         yield _group(f"{rule}/covered", replace(frame, nodes=9, depth_limit=4), covered, draws)
-        if scale.triples:
+        if scale.extent is LARGE:
             shapes = ("chain", "comb", "random-recursive", "wide-random")
             large = [Recipe("zipf", "top-p", shape=shape, by="top", shuffled=True) for shape in shapes]
             yield _group(f"{rule}/large-tree", replace(frame, nodes=68, depth_limit=8), large, draws)
+    if rule in REDRAWN_RULES:
+        for group in mixup_groups(rule):
+            yield SuiteGroup.of(group, draws)

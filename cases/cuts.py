@@ -5,7 +5,6 @@ A sampler that filters in float32 cannot be held to such a token; the cases made
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -22,14 +21,31 @@ Bools = NDArray[np.bool_]
 
 GAP = np.float32(2.0**-7)
 """By how much logits are lowered: far more than rounding, and far less than what a case is about."""
+COLD = 0.1
+"""At a temperature below this, rounding of logits alone can leave a law unknown."""
 ROUNDS = 64
 
 
-def readings() -> Iterator[Semantics]:
-    """Yield the readings of the filters for which cuts are clear: the named ones, ties at top-k kept all or not."""
-    for semantics in SEMANTICS.values():
-        yield semantics
-        yield replace(semantics, top_k_ties="exact")
+def readings(params: SamplingParams) -> list[tuple[SamplingParams, Semantics]]:
+    """Return what cuts are kept clear for: each filter alone, and all of them in the orders that can be told apart.
+
+    These are the named semantics, and that which keeps exactly k tokens.
+    """
+    sequential = SEMANTICS["sequential"]
+    temperature = params.temperature
+    alone = [
+        one
+        for one in (
+            SamplingParams(temperature, top_k=params.top_k),
+            SamplingParams(temperature, top_p=params.top_p),
+            SamplingParams(temperature, min_p=params.min_p),
+        )
+        if one != SamplingParams(temperature)
+    ]
+    if params.greedy or (len(alone) < 2 and params.temperature == 1.0):
+        return [(params, sequential)]
+    orders = (*SEMANTICS.values(), replace(sequential, name="exact", top_k_ties="exact"))
+    return [(one, sequential) for one in alone] + [(params, order) for order in orders]
 
 
 def clear_cuts(logits: Singles, probs: Singles | None, params: SamplingParams) -> None:
@@ -38,19 +54,26 @@ def clear_cuts(logits: Singles, probs: Singles | None, params: SamplingParams) -
     What a cut takes away is made a little less likely, so that equal tokens stay equal at a cut by rank. ``probs`` are
     the same laws in multiples of 1/4096 where they are exact; these stay so.
     """
+    kept_all = params == SamplingParams(params.temperature) and not params.greedy
+    if kept_all and params.temperature > COLD:
+        return
+    for row in range(len(logits)):
+        _clear(logits[row : row + 1], None if probs is None else probs[row : row + 1], params)
+
+
+def _clear(logits: Singles, probs: Singles | None, params: SamplingParams) -> None:
+    """Do so for one row, [1, V]."""
+    asked = readings(params)
     for _ in range(ROUNDS):
-        clear = True
-        for semantics in readings():
-            for row in np.flatnonzero(claimed_rows(logits, params, semantics).undecided.any(axis=1)):
-                clear = False
-                if probs is None:
-                    logits[row][_cut(logits[row], params, semantics)] -= GAP
-                else:
-                    _move_unit(probs[row], _cut(probs[row], params, semantics, probs=True))
-                    with np.errstate(divide="ignore"):
-                        logits[row] = np.log(probs[row])
-        if clear:
+        unclear = next((one for one in asked if claimed_rows(logits, *one).undecided.any()), None)
+        if unclear is None:
             return
+        if probs is None:
+            logits[0, _cut(logits[0], *unclear)] -= GAP
+        else:
+            _move_unit(probs[0], _cut(probs[0], *unclear, probs=True))
+            with np.errstate(divide="ignore"):
+                logits[0] = np.log(probs[0])
     raise ValueError(f"no way was found to keep the cuts of {params} clear")
 
 

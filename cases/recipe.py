@@ -38,7 +38,12 @@ FEW_TOKENS, MANY_TOKENS = 5, 50
 """top-k for a small and for a large vocabulary; 3 for one of up to 6."""
 MANY_UNDECIDED = 4096
 """From this V on, a cut may have tokens within rounding of it."""
-IDLE = (SamplingParams(0.0), SamplingParams(0.0, top_k=2), SamplingParams(0.0, top_p=0.3), SamplingParams(0.0, min_p=0.5))
+IDLE = (
+    SamplingParams(0.0),
+    SamplingParams(0.0, top_k=2),
+    SamplingParams(0.0, top_p=0.3),
+    SamplingParams(0.0, min_p=0.5),
+)
 """Filters at temperature 0, where they change nothing."""
 
 
@@ -72,6 +77,7 @@ class Recipe:
     padded : the tree leaves about half of the nodes, and token 0 is the likeliest of every law
     covered : the laws of inner nodes have no mass but on their children, in multiples of 1/4096
     shuffled : siblings in random order, nodes in random numbering
+    idle : which filters stand beside a temperature of 0
     """
 
     family: str
@@ -82,6 +88,7 @@ class Recipe:
     padded: bool = False
     covered: bool = False
     shuffled: bool = False
+    idle: int = 0
 
     def make(self, name: str, frame: Frame) -> Case:
         """Return the case of this recipe; equal arguments give equal cases."""
@@ -165,7 +172,7 @@ class Recipe:
                 left = np.sort(hot)[::-1]
                 return SamplingParams(TEMPERATURES[1], top_k, _top_p(left), _min_p(left))
             case "argmax":
-                return IDLE[int(rng.integers(len(IDLE)))]
+                return IDLE[self.idle % len(IDLE)]
             case "cold":
                 return SamplingParams(1e-3)
             case "top-1":

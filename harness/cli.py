@@ -7,9 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from . import __version__
 from .commands.cases import cases
@@ -17,6 +18,9 @@ from .commands.law import law
 from .commands.report import report, write_reports
 from .errors import ChitreeError, UsageError
 from .packages import own_first
+
+if TYPE_CHECKING:
+    from .runfolder import Recorded
 
 __all__ = ["main"]
 
@@ -116,15 +120,26 @@ def _later(context: click.Context, parameter: click.Parameter, value: Any) -> An
     default=None,
     help="Folder of the results. Default: reports/out/<UTC time>.",
 )
-@click.option("--budget", type=float, default=None, callback=_later, hidden=True)
+@click.option(
+    "--budget", type=float, default=None, metavar="SECONDS", help="Take so many draws that the run keeps within."
+)
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="DIR",
+    help="Go on with the interrupted run in that folder, with its options.",
+)
+@click.option("--fail-fast", is_flag=True, help="End a sampler at its first biased case.")
+@click.option("--strict", is_flag=True, help="Exit 1 on known findings too.")
 @click.option("--executor", default=None, callback=_later, hidden=True)
-@click.option("--resume", default=None, callback=_later, hidden=True)
-@click.option("--fail-fast", is_flag=True, callback=_later, hidden=True)
-@click.option("--strict", is_flag=True, callback=_later, hidden=True)
 @click.option("--poison", is_flag=True, callback=_later, hidden=True)
 @click.option("-q", "--quiet", is_flag=True, help="Print the verdict line only.")
 @click.option("-v", "--verbose", is_flag=True, help="Print the most deviating tokens of passing cases too.")
+@click.pass_context
 def gate(
+    context: click.Context,
+    /,
     samplers: tuple[str, ...],
     cases: tuple[str, ...],
     suite_name: str,
@@ -133,6 +148,10 @@ def gate(
     workers: int | None,
     shrink: int | None,
     out: Path | None,
+    budget: float | None,
+    resume: Path | None,
+    fail_fast: bool,
+    strict: bool,
     quiet: bool,
     verbose: bool,
     **_: Any,
@@ -144,8 +163,20 @@ def gate(
     from .display import Display
     from .gate import GateOptions
     from .gate import gate as run_gate
+    from .results import EXIT_CODES
     from .supervisor import Limits
 
+    if resume is not None:  # what is not given is as it was
+        was = _resumed(resume, out)
+        given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+        samplers = samplers if "samplers" in given else tuple(was.sampler)
+        cases = cases if "cases" in given else tuple(was.case)
+        suite_name = suite_name if "suite_name" in given else was.suite
+        alpha = alpha if "alpha" in given else was.alpha
+        seed = seed if "seed" in given else was.seed
+        shrink = shrink if "shrink" in given else was.shrink
+        budget = budget if "budget" in given else was.budget
+        fail_fast, strict = fail_fast or was.fail_fast, strict or was.strict
     chosen = suite(suite_name)
     cores = len(os.sched_getaffinity(0))
     options = GateOptions(
@@ -156,8 +187,12 @@ def gate(
         workers=cores if workers is None else workers,
         threads=cores,
         shrink=shrink,
-        out=results_folder(out),
+        out=results_folder(out) if resume is None else resume,
         limits=Limits.from_environment(),
+        budget=budget,
+        fail_fast=fail_fast,
+        strict=strict,
+        resume=resume is not None,
     )
     display = Display(quiet=quiet, verbose=verbose)
     try:
@@ -167,7 +202,19 @@ def gate(
     assert options.out is not None
     written = write_reports(results, options.out)
     display.verdict(results, options.out, written)
+    if strict and results.known:
+        click.echo(f"--strict: {results.known} known finding{'s' * (results.known > 1)} seen")
+        return EXIT_CODES["biased"]
     return results.exit_code
+
+
+def _resumed(folder: Path, out: Path | None) -> Recorded:
+    """Return the options of the run to go on with."""
+    from .runfolder import recorded
+
+    if out is not None and out.resolve() != folder.resolve():
+        raise UsageError(f"--out {out}: a resumed run writes into its own folder, {folder}; leave --out away")
+    return recorded(folder)
 
 
 @cli.command()

@@ -92,5 +92,5 @@ class Display:
             self._console.print(headline(results), soft_wrap=True)
             return
         table(results, self._console, verbose=self._verbose)
-        for line in (f"results: {out / 'results.json'}", *written):
+        for line in (*written, f"results: {out / 'results.json'}"):
             self._console.print(printable(line), soft_wrap=True)

@@ -7,30 +7,39 @@ leaves what it had.
 
 from __future__ import annotations
 
+import math
 import shlex
+import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from . import __version__
+from .budget import fitting
 from .case import Case
-from .claimed import Unstated, claimed_law
+from .claimed import TOKEN_DECIDES, Unstated, claimed_law
+from .coincase import CoinCase, impossible, judge_coins
+from .counts import SequenceCounts, prefix_counts
 from .drafted import by_position
 from .errors import Unavailable, UsageError
 from .followed import followed
 from .groups import Group, Plan
+from .known import Seen
 from .law import Law
-from .matches import KINDS, PairCounts
+from .matches import KINDS, Matches, PairCounts
 from .picture import picture
-from .results import CaseResult, MinDetectable, Results, SamplerResult, Where, worst, write
+from .results import CaseResult, MinDetectable, Results, SamplerResult, Where, merged, read, worst, write
 from .rules import exact_law, rule
+from .runfolder import Kept, Recorded, RunFolder
 from .samplers.base import Claims
 from .samplers.registry import is_plugin, sampler
 from .selection import Selection, select
+from .stats.evidence import combine
 from .stats.independence import AcrossCases
 from .stats.power import min_detectable
-from .stats.verdict import judge
+from .stats.verdict import Judgement, judge
 from .streams import stream
 from .suite import Suite
 from .supervisor import Limits, SamplerBroke
@@ -39,6 +48,8 @@ from .sweep import GroupRun, Sweep
 __all__ = ["GateOptions", "gate"]
 
 MOST_SHRINK = 16
+ROWS_OF_A_PASS = 8
+"""Rows of the ranking that are kept of a case that passes: there are many such cases."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,10 @@ class GateOptions:
     shrink : k of n / 2^k; None lets a plugin's speed decide
     out : where results.json is written; None writes nothing
     only : of the cases, those of these names for each sampler; None means all. No share of alpha depends on it
+    budget : seconds that the run should take at most; None lets each sampler's own rule decide how many draws it takes
+    fail_fast : end a sampler at its first group with a biased case
+    strict : a known finding counts as a bias for the exit code
+    resume : go on with the run in ``out``
     """
 
     samplers: tuple[str, ...]
@@ -67,6 +82,10 @@ class GateOptions:
     out: Path | None = None
     limits: Limits = field(default_factory=Limits)
     only: Mapping[str, Collection[str]] | None = None
+    budget: float | None = None
+    fail_fast: bool = False
+    strict: bool = False
+    resume: bool = False
 
     def check(self) -> None:
         """Raise a UsageError where there is no such sampler, or a number is out of range."""
@@ -79,6 +98,24 @@ class GateOptions:
             raise UsageError(f"--shrink must lie in [0, {MOST_SHRINK}], got {self.shrink}")
         if self.workers < 1:
             raise UsageError(f"--workers must be at least 1, got {self.workers}")
+        if self.budget is not None and not 0.0 < self.budget < math.inf:
+            raise UsageError(f"--budget must be a number of seconds above 0, got {self.budget:g}")
+        if self.budget is not None and self.shrink is not None:
+            raise UsageError("--budget and --shrink both say how many draws are taken; leave one of them out")
+
+    def recorded(self, suite: str) -> Recorded:
+        """Return what a run must be resumed with."""
+        return Recorded(
+            sampler=list(self.samplers),
+            case=list(self.cases),
+            suite=suite,
+            alpha=self.alpha,
+            seed=self.seed,
+            shrink=self.shrink,
+            budget=self.budget,
+            fail_fast=self.fail_fast,
+            strict=self.strict,
+        )
 
 
 Progress = Callable[[str, GroupRun | None, int, int], None]
@@ -98,33 +135,73 @@ def gate(
         Before anything runs: no such sampler, a case glob that matches nothing, an option out of range; and where a
         plugin turns out to be no sampler.
     """
+    began = time.monotonic()
     options.check()
     selection = select(suite, options.cases)
+    folder, before = _folder(suite, options)
+    if before is not None and folder is not None and folder.finished:
+        return before
     results = Results(
         chitree=__version__,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        created=folder.created if folder else datetime.now(UTC).isoformat(timespec="seconds"),
         seed=options.seed,
         alpha=options.alpha,
         suite=suite.name,
         verdict="pass",
     )
+
+    def keep(found: SamplerResult) -> None:
+        judged(found)
+        if options.out is not None:
+            write(results if before is None else merged(results, before), options.out / "results.json")
+
     laws = {name: exact_law(selection.suite.case(name), path) for name, path in selection.files.items()}
-    for name in options.samplers:
+    for i, name in enumerate(options.samplers):
         chosen = selection if options.only is None else selection.narrowed(options.only[name])
-        _gate_one(name, chosen, options, laws, results, progress, judged)
+        budget = None
+        if options.budget is not None:
+            budget = (options.budget - (time.monotonic() - began)) / (len(options.samplers) - i)
+        kept = None if folder is None else folder.of(name)
+        _gate_one(name, chosen, options, budget, kept, laws, results, progress, keep)
+    if options.out is not None:
+        write(results, options.out / "results.json")
+    if folder is not None and not any(_breaks(found) for found in results.samplers):
+        folder.finish()
     return results
+
+
+def _folder(suite: Suite, options: GateOptions) -> tuple[RunFolder | None, Results | None]:
+    """Begin a run in the folder of the results, or go on with the one there; return also what was found before."""
+    if options.out is None or options.only is not None:
+        return None, None
+    recorded = options.recorded(suite.name)
+    if not options.resume:
+        return RunFolder.start(options.out, recorded), None
+    folder = RunFolder.resume(options.out, recorded)
+    try:
+        before = read(options.out / "results.json")
+    except UsageError:  # it was interrupted before there was anything to write
+        return folder, None
+    return folder, before if before.created == folder.created else None
+
+
+def _breaks(found: SamplerResult) -> bool:
+    """Whether there is something to run again when the run is resumed."""
+    return found.reason is not None or any(case.verdict == "broken" for case in found.cases)
 
 
 def _gate_one(
     name: str,
     selection: Selection,
     options: GateOptions,
+    budget: float | None,
+    kept: Kept | None,
     laws: dict[str, Law],
     results: Results,
     progress: Progress,
     judged: Judged,
 ) -> None:
-    """Run one sampler and append what was found to ``results``, writing the file after every group."""
+    """Run one sampler and append what was found to ``results``; ``judged`` hears of it after every group."""
     suite = selection.suite
     known = None if is_plugin(name) else sampler(name)
     found = SamplerResult(
@@ -142,8 +219,6 @@ def _gate_one(
         found.verdict = "broken" if reason else worst(verdicts)
         results.verdict = worst([entry.verdict for entry in results.samplers])
         judged(found)
-        if options.out is not None:
-            write(results, options.out / "results.json")
 
     if known:
         reason = known.unavailable()
@@ -158,9 +233,11 @@ def _gate_one(
     try:
         claims = known.claims if known else Claims.from_wire(sweep.claims())
         entries = selection.groups(claims.rules)
-        selected = [replace(plan, group=_as_claimed(plan.group, claims)) for plan in suite.plans(entries, options.seed)]
+        plans = suite.plans(entries, options.seed)
+        plans += [entry.plan(suite.name, options.seed) for entry in selection.coin_groups(name, claims)]
+        selected = [replace(plan, group=_as_claimed(plan.group, claims)) for plan in plans]
         usual = claims.semantics is None and claims.dtype == "float32" and not claims.own_drafts
-        judge_of = _Judge(name, selection, options, claims, laws if usual else {})
+        judge_of = _Judge(name, found.versions, selection, options, claims, laws if usual else {})
         for plan in selected:
             misfit = _misfit(plan, claims)
             if misfit:
@@ -168,15 +245,22 @@ def _gate_one(
         sweep.plans = [plan for plan in selected if not _misfit(plan, claims)]
         if not sweep.plans:
             return conclude(f"no case of suite {suite.name} to run for {name}")
-        shrink, why = _shrink(known.shrink.get(suite.name, 0) if known else None, sweep, suite, options)
+        own = known.shrink.get(suite.name, 0) if known else None
+        decide = partial(_shrink, own, sweep, suite, options, budget, judge_of)
+        shrink, why = kept.shrink(decide) if kept else decide()[:2]
         found.shrink = {"k": shrink, "reason": why}
         judge_of = replace(judge_of, shrink=shrink)
         progress(name, None, 0, len(sweep.plans))
-        for done, run in enumerate(sweep.run(shrink), 1):
+        for done, run in enumerate(sweep.run(shrink, kept), 1):
             found.cases += judge_of.group(run)
             _sort(found, suite)
             conclude()
             progress(name, run, done, len(sweep.plans))
+            if options.fail_fast and "biased" in (case.verdict for case in found.cases):
+                for plan in sweep.plans[done:]:
+                    found.cases += judge_of.group(GroupRun(plan, skipped="--fail-fast: a bias was found before"))
+                _sort(found, suite)
+                return conclude()
         judge_of.suite_tests(found)
         return conclude()
     except SamplerBroke as error:
@@ -207,20 +291,32 @@ def _misfit(plan: Plan, claims: Claims) -> str | None:
     return None
 
 
-def _shrink(fixed: int | None, sweep: Sweep, suite: Suite, options: GateOptions) -> tuple[int, str]:
-    """Return k of n / 2^k and the reason for it: given, a built-in sampler's own, or from a plugin's speed."""
+def _shrink(
+    own: int | None, sweep: Sweep, suite: Suite, options: GateOptions, budget: float | None, judge_of: _Judge
+) -> tuple[int, str, bool]:
+    """Return k of n / 2^k and the reason for it: given, a built-in sampler's own, or from speed.
+
+    Also whether it stands, should the run be interrupted.
+    """
     if options.shrink is not None:
-        return options.shrink, "--shrink"
-    if fixed is not None:
-        return fixed, f"fixed for this sampler in suite {suite.name}"
+        return options.shrink, "--shrink", True
+    if not sweep.drawn:
+        return 0, "no case is drawn", True
+    untimed = 0, "the sampler could not be timed", False
+    if budget is not None:
+        trial = replace(judge_of, across=AcrossCases())
+        found = fitting(sweep, trial.group, budget, options.workers, MOST_SHRINK)
+        return untimed if found is None else (*found, True)
+    if own is not None:
+        return own, f"fixed for this sampler in suite {suite.name}", True
     seconds = sweep.estimate()
     if seconds is None:
-        return 0, "the sampler could not be timed"
+        return untimed
     k = 0
     while seconds / 2**k > suite.seconds * options.workers and k < MOST_SHRINK:
         k += 1
     rate = f"about {seconds / options.workers:.0f} s for all draws, against {suite.seconds:.0f} s allowed"
-    return k, f"speed of its first calls: {rate}"
+    return k, f"speed of its first calls: {rate}", True
 
 
 @dataclass(frozen=True)
@@ -228,6 +324,7 @@ class _Judge:
     """Holds the draws of cases against their laws, for one sampler of these ``claims``."""
 
     name: str
+    versions: Mapping[str, str]
     selection: Selection
     options: GateOptions
     claims: Claims
@@ -240,6 +337,9 @@ class _Judge:
         """Return what was found of the wanted cases of a group."""
         cases = run.plan.group.cases
         names = self.selection.names[run.plan.group.name]
+        if run.plan.fixed is not None:
+            (entry,) = (entry for entry in self.selection.suite.coins if entry.name == run.plan.group.name)
+            return [self._coins(run, g, member) for g, member in enumerate(entry.members) if member.name in names]
         pairs = None
         if run.pairs is not None:
             pairs = run.pairs.between_instances()
@@ -263,10 +363,31 @@ class _Judge:
         if reason is not None:
             found.not_tried.append({"kind": "reproducibility", "reason": reason})
 
-    def _case(self, run: GroupRun, g: int, pairs: PairCounts | None) -> CaseResult:
+    def _coins(self, run: GroupRun, g: int, member: CoinCase) -> CaseResult:
+        """Return what was found of a coin case, which spends nothing of alpha."""
+        case, result = run.plan.group.cases[g], self._result(run, g, 0.0)
+        if not run.counts:
+            return result
+        emitted = run.counts[g]
+        law = claimed_law(case, self.claims) if member.right is None else None
+        found = impossible(member, law, emitted)
+        known = self.selection.suite.known
+        excused = known.of(self.name, self.versions, case.name)
+        result.verdict, result.reason = judge_coins(found, excused, known.naming(self.name, case.name))
+        p_value = 1.0 if found is None else 0.0
+        result.n, result.p_value = 1, None if result.verdict == "known" else p_value
+        deciding = {"p_value": p_value, "decides": result.verdict != "known", "share": 1.0}
+        given = {"coins": list(member.coins), "final_coin": member.final_coin}
+        tokens = [int(token) for token in emitted.tokens[0] if token >= 0]
+        result.evidence = [{"test": "support", **deciding, **given, "emitted": tokens}]
+        if found is not None:
+            result.where = [Where(list(found.prefix), found.node, found.token, 0.0, 1.0, 0.0, found.kind)]
+        return result
+
+    def _result(self, run: GroupRun, g: int, alpha: float) -> CaseResult:
+        """Return the result of a case before its draws are looked at."""
         case = run.plan.group.cases[g]
-        alpha = self.selection.alpha(case.name, self.claims.rules, self.options.alpha)
-        result = CaseResult(
+        return CaseResult(
             case=case.name,
             group=run.plan.group.name,
             rule=case.rule,
@@ -278,6 +399,11 @@ class _Judge:
             seconds=round(run.seconds / len(run.plan.group), 3),
             reproduce=self._reproduce(case),
         )
+
+    def _case(self, run: GroupRun, g: int, pairs: PairCounts | None) -> CaseResult:
+        case = run.plan.group.cases[g]
+        alpha = self.selection.alpha(case.name, self.claims.rules, self.options.alpha)
+        result = self._result(run, g, alpha)
         if pairs is None:
             return result
         counts = run.counts[g]
@@ -294,22 +420,61 @@ class _Judge:
         judgement = judge(
             law, counts, alpha, rng, conditional=lossless_only, nodes=run.plan.group.nodes, matches=matches
         )
-        self.across.add_case(case.name, law, matches, judgement.evidence, conditional=lossless_only)
+        biased, stated = judgement.biased, law
+        seen: list[Seen] = []
+        if biased:
+            judgement, seen, stated = self._excused(case, law, counts, matches, judgement)
+            biased = not seen
+        self.across.add_case(case.name, stated, matches, judgement.evidence, conditional=lossless_only)
         result.n = judgement.n
-        result.verdict = "biased" if judgement.biased else "pass"
+        result.verdict = "biased" if biased else "known" if seen else "pass"
         result.p_value = judgement.p_value
-        result.reason = judgement.reason
+        result.reason = "; ".join(one.finding.describe() for one in seen) or judgement.reason
         result.evidence = [
             {"test": part.test, "p_value": part.p_value, "decides": part.decides, "share": part.share, **part.detail}
             for part in judgement.evidence
         ]
+        result.evidence += [one.evidence for one in seen]
         result.certified_tv = judgement.certified_tv
         result.min_detectable = MinDetectable(**min_detectable(law, judgement.n, alpha, conditional=lossless_only))
-        result.where = [Where(**asdict(row)) for row in judgement.where]
-        result.tree = picture(case, law, counts, judgement.where, reach_known=not lossless_only, full=judgement.biased)
-        if self.claims.semantics is not None and (judgement.biased or law.undecided is not None):
+        deviates = result.verdict != "pass"
+        result.where = [Where(**asdict(row)) for row in judgement.where[: None if deviates else ROWS_OF_A_PASS]]
+        result.tree = picture(case, law, counts, judgement.where, reach_known=not lossless_only, full=deviates)
+        if self.claims.semantics is not None and (biased or law.undecided is not None):
             result.diagnosis = followed(case, self.claims.semantics, counts, alpha, rng)
         return result
+
+    def _excused(
+        self, case: Case, law: Law, counts: SequenceCounts, matches: Mapping[str, Matches], whole: Judgement
+    ) -> tuple[Judgement, list[Seen], Law]:
+        """Judge what is left of a biased case without the outcomes that are known of the sampler.
+
+        Returns the judgement on the rest, what is known and was seen, and the law without it; or, where the rest fails
+        too or nothing known was seen, the ``whole``, nothing and the law.
+        """
+        excused = self.selection.excused(self.name, self.versions, case.name)
+        prefixes = prefix_counts(law, counts)
+        seen = excused.seen(law, prefixes, whole.alpha)
+        if not seen:
+            return whole, [], law
+        stops_known = case.rule in TOKEN_DECIDES
+        without = partial(excused.without, stops_known=stops_known)
+        rng = stream("pit", self.options.seed, self.selection.suite.name, case.name, "without what is known")
+        rest = judge(
+            law,
+            counts,
+            whole.alpha,
+            rng,
+            conditional=rule(case.rule).lossless_only,
+            nodes=case.nodes,
+            matches=matches,
+            without=without,
+        )
+        # Where it is not known how often a step goes on after a token, the rest says nothing of acceptance.
+        unseen = [] if stops_known else [part for part in whole.evidence if part.test == "acceptance"]
+        if rest.biased or combine(unseen) <= whole.alpha:
+            return whole, [], law
+        return replace(rest, where=whole.where), seen, without(law, prefixes)[0]
 
     def _reproduce(self, case: Case) -> str:
         chosen, options = self.selection, self.options
@@ -321,5 +486,5 @@ class _Judge:
 
 def _sort(found: SamplerResult, suite: Suite) -> None:
     """Put cases into the suite's order, whichever group was done first."""
-    order = {name: i for i, name in enumerate(suite.names)}
+    order = {name: i for i, name in enumerate(suite.all_names)}
     found.cases.sort(key=lambda result: order[result.case])

@@ -20,8 +20,9 @@ import numpy as np
 from .counts import PrefixCounts, Stray
 from .errors import UsageError
 from .law import Law, Undecided
+from .stats.cells import two_sided
 
-__all__ = ["Excused", "Finding", "Known", "Outcome", "load"]
+__all__ = ["Excused", "Finding", "Known", "Outcome", "Seen", "load"]
 
 SCHEMA = 1
 MOST_BYTES = 1 << 22
@@ -117,15 +118,36 @@ class Excused:
             stops_known = law.undecided.stops_known
         return replace(law, undecided=Undecided(tokens, stops_known)), replace(counts, strays=strays)
 
-    def seen(self, law: Law, counts: PrefixCounts) -> list[tuple[Finding, Outcome, int]]:
-        """Return the findings whose outcome came, with how often."""
+    def seen(self, law: Law, counts: PrefixCounts, alpha: float) -> list[Seen]:
+        """Return the findings whose outcome shows: an impossible one came, or a cell is off at level ``alpha``."""
         found = []
         for finding, outcome in zip(self.findings, self.outcomes, strict=True):
             m = law.find(outcome.prefix)
+            if m < 0 or outcome.token >= law.vocab:
+                continue
             at = (counts.prefix == m) & (counts.token == outcome.token)
-            if m >= 0 and at.any():
-                found.append((finding, outcome, int(counts.count[at].sum())))
+            count, probability = int(counts.count[at].sum()), float(law.rows[m, outcome.token])
+            possible = probability > 0.0
+            (p_value,) = two_sided(np.array([count]), counts.reached[[m]], np.array([probability]))
+            if possible == (outcome.layer == "cells") and (p_value <= alpha if possible else count > 0):
+                found.append(Seen(finding, outcome, count, float(p_value)))
         return found
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A finding whose outcome shows in counts: how often it came, and how likely so many or few are by the law."""
+
+    finding: Finding
+    outcome: Outcome
+    count: int
+    p_value: float
+
+    @property
+    def evidence(self) -> dict[str, object]:
+        """As an entry of a case's evidence, which decides nothing."""
+        found = {"known": self.finding.name, "prefix": list(self.outcome.prefix), "token": self.outcome.token}
+        return {"test": self.outcome.layer, "p_value": self.p_value, "decides": False, "observed": self.count, **found}
 
 
 def _is(stray: Stray, prefix: int, token: int) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from .case import Case
 from .counts import PrefixCounts, SequenceCounts, prefix_counts
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 LEVEL = 0.99
 """Of the intervals, each by itself."""
-MOST_NODES, FEW_NODES = 48, 10
+MOST_NODES, FEW_NODES = 48, 8
 """Nodes drawn of a case that deviates, and of one that passes."""
 MOST_CELLS = 8
 WORST_CELLS = 4
@@ -68,17 +68,17 @@ def picture(
         astray[stray.prefix] += stray.count
     nodes: list[TreeNode] = []
     at: dict[int, int] = {}
+    lows, highs = interval(counts.reached, counts.n)
     for m in _downward(law, chosen):
         at[m] = len(nodes)
-        low, high = interval(counts.reached[m], counts.n)
         nodes.append(
             TreeNode(
                 node=int(law.node[m]),
                 parent=at[int(law.parent[m])] if m else -1,
                 token=int(law.token[m] if m else case.tree.tokens[0]),
                 reached=int(counts.reached[m]),
-                low=_short(low),
-                high=_short(high),
+                low=_short(lows[m]),
+                high=_short(highs[m]),
                 reach=_short(law.reach[m]) if reach_known else None,
                 p_value=_short(least[m]) if full else None,
                 impossible=int(astray[m]),
@@ -97,8 +97,8 @@ def interval(count: int | Ints, trials: int | Ints, level: float = LEVEL) -> tup
     tail = (1.0 - level) / 2.0
     low, high = np.zeros(count.shape), np.ones(count.shape)
     some, rest = count > 0, count < trials
-    low[some] = stats.beta.ppf(tail, count[some], trials[some] - count[some] + 1)
-    high[rest] = stats.beta.isf(tail, count[rest] + 1, trials[rest] - count[rest])
+    low[some] = special.betaincinv(count[some], trials[some] - count[some] + 1, tail)
+    high[rest] = special.betaincinv(count[rest] + 1, trials[rest] - count[rest], 1.0 - tail)
     return low, high
 
 
@@ -191,5 +191,5 @@ def _never(case: Case, law: Law, nodes: list[TreeNode], at: dict[int, int], most
 
 
 def _short(p: float | Floats) -> float:
-    """Return a figure in the five digits that a drawing needs."""
-    return float(f"{float(p):.5g}")
+    """Return a figure in the four digits that a drawing needs."""
+    return float(f"{float(p):.4g}")

@@ -15,7 +15,7 @@ import pytest
 from .errors import ChitreeError, UsageError
 from .session import Asked, Outcome, Session, search_path
 
-__all__ = ["case_parameters", "sampler_parameters"]
+__all__ = ["case_parameters", "report", "sampler_parameters"]
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = "chitree_folder"
@@ -149,12 +149,19 @@ def chitree_verdict(request: pytest.FixtureRequest) -> Callable[[str, str | None
         except ChitreeError as error:
             pytest.fail(str(error), pytrace=False)
         request.node.user_properties += [("verdict", outcome.verdict), *outcome.facts.items()]
-        if outcome.verdict == "skipped" or (outcome.whole and not gate.is_first(outcome)):
-            pytest.skip(outcome.message.partition("\n")[0])
-        if outcome.verdict in ("biased", "broken") or (strict and outcome.verdict == "known"):
-            pytest.fail(outcome.message, pytrace=False)
+        if outcome.whole and not gate.is_first(outcome):
+            pytest.skip(outcome.message)
+        report(outcome, strict=strict)
 
     return verdict
+
+
+def report(outcome: Outcome, *, strict: bool) -> None:
+    """End a test as its verdict has it: bias and what is broken fail, what is known fails where ``strict``."""
+    if outcome.verdict == "skipped":
+        pytest.skip(outcome.message.partition("\n")[0])
+    if outcome.verdict in ("biased", "broken") or (strict and outcome.verdict == "known"):
+        pytest.fail(outcome.message, pytrace=False)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "TreeNode",
     "TreePicture",
     "Where",
+    "merged",
     "read",
     "worst",
     "write",
@@ -128,6 +129,11 @@ class CaseResult(msgspec.Struct, kw_only=True):
     tree: TreePicture | None = None
     reproduce: str
 
+    @property
+    def random(self) -> bool:
+        """Whether it has random draws: a coin case has one step with fixed coins, and spends nothing of alpha."""
+        return self.n > 0 and self.alpha > 0.0
+
 
 class SamplerResult(msgspec.Struct, kw_only=True):
     """What was found of one sampler; ``shrink`` is k of n / 2^k, with the reason for it."""
@@ -156,6 +162,11 @@ class Results(msgspec.Struct, kw_only=True):
     samplers: list[SamplerResult] = msgspec.field(default_factory=list)
 
     @property
+    def known(self) -> int:
+        """Cases in which a known finding was seen."""
+        return sum(case.verdict == "known" for sampler in self.samplers for case in sampler.cases)
+
+    @property
     def exit_code(self) -> int:
         """0 pass, 1 biased, 3 broken."""
         return EXIT_CODES[self.verdict]
@@ -166,6 +177,25 @@ def worst(verdicts: Sequence[str]) -> Verdict:
     if "biased" in verdicts:
         return "biased"
     return "broken" if "broken" in verdicts else "pass"
+
+
+def merged(results: Results, before: Results) -> Results:
+    """Return ``results`` of a resumed run with what was found before of samplers and cases that it has not come to."""
+    samplers = {found.name: found for found in results.samplers}
+    last = results.samplers[-1].name if results.samplers else None
+    for found in before.samplers:
+        if found.name not in samplers:
+            samplers[found.name] = found
+        elif found.name == last:
+            now = samplers[found.name]
+            names = {case.case for case in now.cases}
+            more = [case for case in found.cases if case.case not in names]
+            cases = [*now.cases, *more]
+            samplers[found.name] = msgspec.structs.replace(
+                now, cases=cases, verdict=worst([now.verdict, *(case.verdict for case in more)])
+            )
+    found_all = list(samplers.values())
+    return msgspec.structs.replace(results, samplers=found_all, verdict=worst([found.verdict for found in found_all]))
 
 
 def write(results: Results, path: Path) -> None:

@@ -12,7 +12,7 @@ import hashlib
 import os
 import shutil
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,12 +26,24 @@ from .groups import Plan
 from .protocol import CaseCounts, Garbled, PackedPairs
 from .sweep import GroupRun
 
-__all__ = ["Kept", "RunFolder", "recorded"]
+__all__ = ["Kept", "Recorded", "RunFolder", "recorded"]
 
 SCHEMA = 1
 RUN, PROGRESS = "run.json", "progress"
-_OPTIONS = {"samplers": "sampler", "cases": "case", "fail_fast": "fail-fast"}
-"""Options whose names on the command line differ."""
+
+
+class Recorded(msgspec.Struct, kw_only=True):
+    """The options that a run's results follow from, named as on the command line."""
+
+    sampler: list[str]
+    case: list[str]
+    suite: str
+    alpha: float
+    seed: int
+    shrink: int | None
+    budget: float | None
+    fail_fast: bool
+    strict: bool
 
 
 class _Run(msgspec.Struct):
@@ -39,7 +51,7 @@ class _Run(msgspec.Struct):
 
     schema: int
     chitree: str
-    options: dict[str, Any]
+    options: Recorded
     created: str
     shrink: dict[str, tuple[int, str]] = msgspec.field(default_factory=dict)
     """k of n / 2^k of each sampler for which it is decided, and the reason."""
@@ -63,24 +75,23 @@ class RunFolder:
         self._run = run
 
     @classmethod
-    def start(cls, path: Path, options: Mapping[str, Any]) -> RunFolder:
-        """Begin a run with these ``options`` (JSON values); what was kept of an earlier run is dropped."""
-        folder = cls(path, _Run(SCHEMA, __version__, dict(options), datetime.now(UTC).isoformat(timespec="seconds")))
+    def start(cls, path: Path, options: Recorded) -> RunFolder:
+        """Begin a run with these ``options``; what was kept of an earlier run is dropped."""
+        folder = cls(path, _Run(SCHEMA, __version__, options, datetime.now(UTC).isoformat(timespec="seconds")))
         shutil.rmtree(path / PROGRESS, ignore_errors=True)
         folder._record()
         return folder
 
     @classmethod
-    def resume(cls, path: Path, options: Mapping[str, Any]) -> RunFolder:
+    def resume(cls, path: Path, options: Recorded) -> RunFolder:
         """Go on with a run, which must have been begun with the same ``options``; else a UsageError names the one."""
         run = _read(path)
-        for name, value in options.items():
-            was = run.options.get(name)
+        for name in Recorded.__struct_fields__:
+            was, value = getattr(run.options, name), getattr(options, name)
             if was != value:
-                option = f"--{_OPTIONS.get(name, name)}"
                 raise UsageError(
-                    f"{option}: the run in {path} was begun with {_shown(was)}, got {_shown(value)}; leave the option "
-                    "out, or begin a new run"
+                    f"--{name.replace('_', '-')}: the run in {path} was begun with {_shown(was)}, got "
+                    f"{_shown(value)}; leave the option out, or begin a new run"
                 )
         return cls(path, run)
 
@@ -154,7 +165,7 @@ class Kept:
         return self.folder.path / PROGRESS / key[:32]
 
 
-def recorded(path: Path) -> dict[str, Any]:
+def recorded(path: Path) -> Recorded:
     """Return the options that the run in ``path`` was begun with; a UsageError where there is none to go on with."""
     return _read(path).options
 
@@ -168,7 +179,7 @@ def _read(path: Path) -> _Run:
         raise UsageError(f"--resume {path}: {RUN} is damaged: {' '.join(str(error).split())}") from None
     if run.schema != SCHEMA or run.chitree != __version__:
         raise UsageError(
-            f"--resume {path}: the run was begun by chitree {run.chitree}, this is chitree {__version__}; begin a new run"
+            f"--resume {path}: the run was begun by chitree {run.chitree}, this is {__version__}; begin a new run"
         )
     return run
 
@@ -184,9 +195,9 @@ def _digest(plan: Plan, shrink: int) -> str:
     group = plan.group
     sha = hashlib.sha256(repr((group.name, plan.suite, plan.seed, plan.n, shrink)).encode(errors="surrogateescape"))
     for case in group.cases:
-        rest = (case.name, case.rule, case.params, case.depth_limit, case.nodes, case.dtype, case.replacement)
-        rest += (case.threshold_single, case.threshold_acc, case.tree.children)
-        sha.update(repr(rest).encode(errors="surrogateescape"))
+        shape = (case.rule, case.params, case.depth_limit, case.nodes, case.tree.children)
+        rest = (case.name, case.dtype, case.replacement, case.threshold_single, case.threshold_acc)
+        sha.update(repr((shape, rest)).encode(errors="surrogateescape"))
         for array in (case.tree.tokens, case.tree.parents, case.target_logits, case.target_probs, case.draft_probs):
             sha.update(b"-" if array is None else array.tobytes())
     if plan.fixed is not None:

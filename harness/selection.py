@@ -53,7 +53,7 @@ class Selection:
     @property
     def entries(self) -> list[SuiteGroup | CoinGroup]:
         """Groups with a case that is judged, those of coin cases last."""
-        return [entry for entry in (*self.suite.groups, *self.suite.coins) if entry.name in self.names]
+        return [entry for entry in self.suite.entries if entry.name in self.names]
 
     def groups(self, rules: Iterable[str]) -> list[SuiteGroup]:
         """Return the groups of these rules in which cases are judged."""
@@ -140,7 +140,7 @@ def select(suite: Suite, names: Sequence[str], option: str = "--case ") -> Selec
         whole = Suite(suite.name, groups, suite.seconds)
     else:
         whole = replace(suite, groups=(*suite.groups, *groups))
-    judged = {entry.name: wanted.intersection(entry.names) for entry in (*whole.groups, *whole.coins)}
+    judged = {entry.name: wanted.intersection(entry.names) for entry in whole.entries}
     return Selection(
         whole,
         {group: frozenset(some) for group, some in judged.items() if some},

@@ -90,10 +90,15 @@ class Suite:
         """Names of all cases that are drawn, in order."""
         return tuple(name for entry in self.groups for name in entry.names)
 
+    @property
+    def entries(self) -> list[SuiteGroup | CoinGroup]:
+        """All groups, those of coin cases last."""
+        return [*self.groups, *self.coins]
+
     @cached_property
     def all_names(self) -> tuple[str, ...]:
         """Names of all cases, the coin cases last."""
-        return self.names + tuple(name for entry in self.coins for name in entry.names)
+        return tuple(name for entry in self.entries for name in entry.names)
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -110,8 +115,7 @@ class Suite:
 
     def case(self, name: str) -> Case:
         """Return the case of this name."""
-        entries: tuple[SuiteGroup | CoinGroup, ...] = (*self.groups, *self.coins)
-        entry = next(entry for entry in entries if name in entry.names)
+        entry = next(entry for entry in self.entries if name in entry.names)
         return next(case for case in entry.group.cases if case.name == name)
 
     def draws(self, vocab: int, nodes: int) -> int:

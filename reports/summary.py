@@ -37,7 +37,7 @@ def outcome(results: Results) -> str:
 
 def worst_figures(sampler: SamplerResult) -> dict[str, float | None]:
     """Return the largest certified TV, move, leak and temperature error over the cases with draws; None for unknown."""
-    drawn = [case for case in sampler.cases if case.n]
+    drawn = [case for case in sampler.cases if case.random]
 
     def largest(value: Callable[[CaseResult], float | None]) -> float | None:
         return max((figure for figure in map(value, drawn) if figure is not None), default=None)
@@ -52,7 +52,7 @@ def worst_figures(sampler: SamplerResult) -> dict[str, float | None]:
 
 def draws(sampler: SamplerResult) -> str:
     """Return the draws of a case, or the range of them."""
-    counts = {case.n for case in sampler.cases if case.n}
+    counts = {case.n for case in sampler.cases if case.random}
     if not counts:
         return "-"
     return f"{min(counts):,}" if len(counts) == 1 else f"{min(counts):,} to {max(counts):,}"

@@ -132,7 +132,7 @@ def _command(command: str, console: Console) -> None:
 
 def _worst(cases: Iterable[CaseResult]) -> str:
     """Say in one line what a pass could have missed at worst."""
-    drawn = [case for case in cases if case.n]
+    drawn = [case for case in cases if case.random]
 
     def largest(what: str, value: Callable[[CaseResult], float | None]) -> str:
         found = [figure for figure in map(value, drawn) if figure is not None]

@@ -70,6 +70,8 @@ def write_reports(results: Results, out: Path) -> list[str]:
             lines.append(f"{name}: not written: {error}")
         except OSError as error:
             lines.append(f"{name}: {path} cannot be written: {error.strerror}")
+        except Exception as error:  # whatever is wrong with a report, the verdict stands
+            lines.append(f"{name}: not written: {type(error).__name__}: {error}")
     summary = os.environ.get(SUMMARY)
     if summary:
         try:

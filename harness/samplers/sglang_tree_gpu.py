@@ -210,9 +210,9 @@ def _try(call: Callable[..., None], device: str, vocab: int) -> None:
 
 
 def _line(error: Exception) -> str:
-    """Return the first line of what an error says, with its type where that alone says little."""
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0][:200]}" if text else type(error).__name__
+    """Return what an error says in one line, with its type."""
+    text = " ".join(str(error).split())[:300]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _installed(*distributions: str) -> dict[str, str]:

@@ -120,9 +120,10 @@ def independence(
         "same_first": {name: matches[name].first.n for name in ("rows", "calls")},
         "log10_e": log10_e,
         "p_even": p_even,
-        "says": _says_shared(kind, part) if p_shared <= p_even else _says_even([chi_square]),
     }
-    return Evidence("independence", min(1.0, 2.0 * min(p_shared, p_even)), True, WITHIN_CASE["independence"], detail)
+    says = _says_shared(kind, part) if p_shared <= p_even else _says_even([chi_square])
+    p_value = min(1.0, 2.0 * min(p_shared, p_even))
+    return Evidence("independence", p_value, True, WITHIN_CASE["independence"], detail, says)
 
 
 def _too_even(found: Iterable[Evidence]) -> float:
@@ -140,7 +141,7 @@ def _says_even(found: Iterable[Evidence]) -> str:
 
 
 def _says_shared(kind: str, part: float) -> str:
-    return f"{SAYS[kind]} share noise: about {part:.2g} of the pairs emit the same beyond chance"
+    return f"{SAYS[kind]} share noise: about {part:.2g} of the pairs, by what they emit in common"
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import pytest
 
 from cases.catalogue import suite
 from harness import cli
+from harness.asked import samplers_asked
 from harness.errors import Unavailable
 from harness.groups import Plan
 from harness.request import Request
@@ -241,10 +242,10 @@ def test_named_without_a_gpu(
 def test_default_samplers(monkeypatch: pytest.MonkeyPatch, reason: str | None) -> None:
     found(monkeypatch, reason)
     native = () if reason else ("sglang-tree-gpu",)
-    assert cli._fitting(suite("smoke"), ()) == ("sglang-tree", "reference", *native)
-    assert cli._fitting(suite("smoke"), ("block/*",)) == ("reference",)
-    assert "sglang-tree-gpu" in cli._expand(["all"])
-    assert "sglang-tree-gpu" not in cli._expand(["all-cpu"])
+    assert samplers_asked((), suite("smoke"), ()) == ("sglang-tree", "reference", *native)
+    assert samplers_asked((), suite("smoke"), ("block/*",)) == ("reference",)
+    assert "sglang-tree-gpu" in samplers_asked(["all"], suite("smoke"), ())
+    assert "sglang-tree-gpu" not in samplers_asked(["all-cpu"], suite("smoke"), ())
 
 
 # ---- natively

@@ -1,0 +1,1 @@
+"""Acceptance law, independence and reproducibility."""

@@ -20,7 +20,7 @@ class Walks:
 
     def verify(self, request: Request) -> Any:
         nodes, final = self.noise(request)
-        return RULES["target-only"].walk(replace_coins(request, nodes, final))
+        return RULES[self.rule or "target-only"].walk(replace_coins(request, nodes, final))
 
     def noise(self, request: Request) -> tuple[np.ndarray, np.ndarray]:
         return request.coins, request.final_coins
@@ -107,7 +107,9 @@ class SameEachCall(Own):
 
 
 class SameEachInstance(Own):
-    """Makes its generator from the same seed in each instance."""
+    """Rule plain; makes its generator from the same seed in each instance."""
+
+    rule = "plain"
 
     def __init__(self) -> None:
         self.rng = np.random.default_rng(7)
@@ -156,8 +158,8 @@ class AcceptsNothing(Walks):
         return Result(tokens=tokens, lengths=np.ones(request.batch, np.int64))
 
 
-class EndsAtTimes(Walks):
-    """Ends a step after one accepted draft where it should go on, one time in fifty; every token is of the right law."""
+class EndsAtTimes(Own):
+    """Ends a step after one draft where it should go on, one time in fifty; every token is of the right law."""
 
     share = 0.02
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from .small import deciding, evidence, found, fired
+from .small import DRAWS, TWO_SHARDS, deciding, evidence, fired, found
 
 ROWS, CALLS, INSTANCES = (f"shared noise: {kind}" for kind in ("rows", "calls", "instances"))
 
@@ -18,7 +18,7 @@ def test_right_verifiers_pass(verifier: str) -> None:
     sampler = found(verifier)
     assert sampler.verdict == "pass"
     assert len(sampler.suite_tests) == 7
-    assert all(0.0 <= test["p_value"] <= 1.0 for test in sampler.suite_tests)
+    assert [test["test"] for test in sampler.suite_tests if test["p_value"] is None] in ([], [INSTANCES])
     judged = verifier != "Own"
     assert [entry["kind"] for entry in sampler.not_tried].count("reproducibility") == int(not judged)
 
@@ -26,15 +26,15 @@ def test_right_verifiers_pass(verifier: str) -> None:
 def test_equal_rows_of_a_seeded_verifier_are_equal() -> None:
     (test,) = (test for test in found("Seeded").suite_tests if test["test"] == "reproducibility")
     assert (test["different"], test["judged"], test["p_value"]) == (0, True, 1.0)
-    assert test["pairs"] > 400
+    assert test["pairs"] > 200
 
 
 @pytest.mark.parametrize(
     ("fault", "tests"),
     [
         ("NeighboursShare", {ROWS}),
-        ("SameEachCall", {CALLS}),
-        ("SeedAlone", {ROWS, CALLS}),
+        ("SameEachCall", {CALLS, "pairs: calls"}),
+        ("SeedAlone", {ROWS, CALLS, "pairs: rows", "pairs: calls"}),
         ("NoiseLeft", {CALLS}),
         ("SameEachInstance", {INSTANCES}),
         ("FinalCoinsOfNeighbours", {ROWS, "reproducibility"}),
@@ -42,7 +42,7 @@ def test_equal_rows_of_a_seeded_verifier_are_equal() -> None:
     ],
 )
 def test_fault_between_draws_is_named(fault: str, tests: set[str]) -> None:
-    sampler = found(fault)
+    sampler = found(fault, TWO_SHARDS if fault == "SameEachInstance" else DRAWS)
     assert sampler.verdict == "biased"
     assert tests <= fired(sampler)
     others = {ROWS, CALLS, INSTANCES, "reproducibility"} - tests
@@ -55,16 +55,14 @@ def test_a_single_case_sees_it_too(fault: str) -> None:
     assert any("independence" in tests for tests in deciding(found(fault)).values())
 
 
-def test_pairs_of_different_cases_show_it_too() -> None:
-    assert "pairs: rows" in fired(found("FinalCoinsOfNeighbours")) | fired(found("SeedAlone"))
-    assert "pairs: calls" in fired(found("SameEachCall"))
-
-
 def test_draws_that_are_too_even() -> None:
-    sampler = found("Even")
-    assert "evenness" in fired(sampler)
-    assert {frozenset(tests) for tests in deciding(sampler).values()} == {frozenset({"independence"})}
-    assert "too even" in (sampler.cases[0].reason or "")
+    sampler = found("Even", 1 << 14)
+    assert fired(sampler) == {"evenness"}
+    biased = [case for case in sampler.cases if case.verdict == "biased"]
+    assert biased
+    for case in biased:
+        assert deciding(sampler)[case.case] == {"independence"}
+        assert "too even" in (case.reason or "")
 
 
 def test_accepting_nothing_is_bias_where_a_rule_is_claimed() -> None:
@@ -77,7 +75,7 @@ def test_accepting_nothing_is_bias_where_a_rule_is_claimed() -> None:
 
 def test_ending_early_is_found_where_it_happens() -> None:
     """Cells see less of it: no token is off, and few steps are cut short; the place is an end that should not be."""
-    sampler = found("EndsAtTimes", shrink=4)
+    sampler = found("EndsAtTimes")
     for number, one in enumerate(sampler.cases):
         assert one.verdict == "biased"
         seen = evidence(sampler, number, "acceptance")
@@ -95,7 +93,7 @@ def test_ending_early_is_no_bias_where_no_rule_is_claimed() -> None:
 
 
 def test_workers_change_nothing() -> None:
-    one, two = found("Own", shrink=1), found("Own", shrink=1, workers=2)
+    one, two = found("Own"), found("Own", workers=2)
     assert one.suite_tests == two.suite_tests
     assert [case.evidence for case in one.cases] == [case.evidence for case in two.cases]
 

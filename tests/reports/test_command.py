@@ -125,6 +125,14 @@ def test_a_job_summary_is_added_to(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert "cannot be written" in write_reports(run, folder)[-1]
 
 
+def test_a_report_that_fails_does_not_take_the_verdict_with_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr("reports.html", fail)
+    assert write_reports(read(folder / "results.json"), folder)[0] == "report: not written: ZeroDivisionError: oh"
+
+
 def test_without_jinja2_the_gate_says_how_to_get_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,1 @@
+"""Tests of known findings and coin cases."""

@@ -1,0 +1,1 @@
+"""Tests of the pytest plugin and of harness.check()."""
