@@ -162,7 +162,7 @@ def rest(request: Request, result: Any) -> Floats:
     rows = np.arange(request.batch)
     accepted = np.asarray(result.lengths) - 1
     at = np.asarray(result.nodes)[rows, accepted]
-    law = request.target_probs[rows, at].astype(np.float64)
+    law: Floats = request.target_probs[rows, at].astype(np.float64)
     child = np.where(accepted < request.depth_limit - 1, request.retrieve_next_token[rows, at], -1)
     while (child >= 0).any():
         live = rows[child >= 0]
@@ -298,7 +298,8 @@ def main(arguments: Sequence[str]) -> int:
         if entry.rule == "target-only" and chosen.group in entry.name
     ]
     figures: dict[int, Figures] = {}
-    judged, started = [], time.monotonic()
+    judged: list[tuple[SuiteGroup, list[SequenceCounts]]] = []
+    started = time.monotonic()
     for entry in sorted(entries, key=lambda entry: entry.vocab):
         if time.monotonic() - started > chosen.seconds and judged:
             print(f"stopped after {chosen.seconds:g} s: {len(judged)} of {len(entries)} groups", file=sys.stderr)

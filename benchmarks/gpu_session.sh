@@ -29,7 +29,8 @@ while (($#)); do
         *) echo "gpu_session: no such option: $1" >&2; exit 2 ;;
     esac
 done
-[[ $device == cpu || $device == cuda* ]] || { echo "gpu_session: --device must be cuda or cpu, got $device" >&2; exit 2; }
+[[ $device == cpu || $device == cuda* ]] ||
+    { echo "gpu_session: --device must be cuda or cpu, got $device" >&2; exit 2; }
 
 cd "$(dirname "$0")/.." || exit 2
 mkdir -p "$out" || exit 2
@@ -46,8 +47,10 @@ note() { # exit codes: bias (1) beats all, then what could not run
 python=${PYTHON:-}
 [[ -n $python ]] || { [[ -x .venv/bin/python ]] && python=.venv/bin/python || python=python3; }
 run() { PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" timeout "$(left)" "$python" "$@"; }
-why() { run -c "from harness.samplers.registry import sampler; print(sampler('$1').unavailable() or '')" 2>"$out/why.log" ||
-    echo "chitree cannot run: $(tail -n 1 "$out/why.log")"; }
+why() { # why a sampler cannot run, or nothing
+    run -c "from harness.samplers.registry import sampler; print(sampler('$1').unavailable() or '')" 2>"$out/why.log" ||
+        echo "chitree cannot run: $(tail -n 1 "$out/why.log")"
+}
 chitree() { run -m harness "$@"; }
 if [[ $device == cpu ]]; then
     export PYTHONPATH="$PWD/tests/gpu/standins/compiled:$PWD/tests/gpu/standins"
@@ -62,7 +65,8 @@ else
     command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 fi
 own='numpy scipy click rich msgspec'
-sim='cuda-bindings>=13,<14 nvidia-cuda-nvrtc>=13,<14 nvidia-cuda-runtime>=13,<14 nvidia-cuda-crt>=13,<14 nvidia-cuda-cccl>=13,<14'
+sim=''
+for package in cuda-bindings nvidia-cuda-{nvrtc,runtime,crt,cccl}; do sim+=" $package>=13,<14"; done
 op=''
 reason=$(why sglang-tree-gpu)
 if [[ -n $reason && -z ${PYTHON:-} ]]; then
@@ -71,10 +75,12 @@ if [[ -n $reason && -z ${PYTHON:-} ]]; then
     say "installing into .venv-gpu: $own $sim $op"
     index=()
     [[ -n ${WHEELS:-} ]] && index=(--no-index --find-links "$WHEELS")
-    pip() { timeout "$(left)" .venv-gpu/bin/python -m pip install --quiet --disable-pip-version-check "${index[@]}" "$@"; }
+    quiet=(--quiet --disable-pip-version-check)
+    pip() { timeout "$(left)" .venv-gpu/bin/python -m pip install "${quiet[@]}" "${index[@]}" "$@"; }
     # A machine may have torch already: its packages stay visible. Word splitting is meant: several requirements.
     # shellcheck disable=SC2086
-    "$python" -m venv --system-site-packages .venv-gpu && pip $own $op || { echo "gpu_session: pip failed" >&2; exit 3; }
+    "$python" -m venv --system-site-packages .venv-gpu && pip $own $op ||
+        { echo "gpu_session: pip failed" >&2; exit 3; }
     # shellcheck disable=SC2086
     pip $sim || echo "gpu_session: without the simulated kernel" >&2
     python=.venv-gpu/bin/python
@@ -86,8 +92,8 @@ fi
 say "samplers"
 chitree samplers | tee "$out/samplers.txt"
 against=sglang-tree
-prepare="from harness.samplers.registry import sampler; s = sampler('sglang-tree'); assert not s.unavailable(); s.prepare()"
-run -c "$prepare" 2>"$out/simulated.log" || against=sglang-tree-port
+prepare="s = __import__('harness.samplers.registry', fromlist=['x']).sampler('sglang-tree')"
+run -c "$prepare; assert not s.unavailable(); s.prepare()" 2>"$out/simulated.log" || against=sglang-tree-port
 [[ $against == sglang-tree ]] || echo "gpu_session: the simulated kernel cannot run here; comparing with its port" >&2
 
 cited=()

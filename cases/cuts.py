@@ -22,7 +22,7 @@ Bools = NDArray[np.bool_]
 GAP = np.float32(2.0**-7)
 """By how much logits are lowered: far more than rounding, and far less than what a case is about."""
 COLD = 0.1
-"""At a temperature below this, rounding of logits alone can leave a law unknown."""
+"""At a temperature below this, rounding of logits can leave a law unknown, unless one token alone is likely."""
 ROUNDS = 64
 
 
@@ -80,6 +80,8 @@ def _clear(logits: Singles, probs: Singles | None, params: SamplingParams) -> No
 def _cut(row: Singles, params: SamplingParams, semantics: Semantics, *, probs: bool = False) -> Bools:
     """Return the possible tokens of a row that the filters take away; the least likely ones where they take none."""
     possible = row > (0.0 if probs else -np.inf)
+    if params.temperature < COLD:
+        params = SamplingParams(0.0)
     gone: Bools = possible & (target_probs(row, params, semantics, probs=probs) <= 0.0)
     return gone if gone.any() else possible & (row == row[possible].min())
 

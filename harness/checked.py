@@ -109,6 +109,11 @@ def check(
             "harness.check() was called while a worker imports the file that the verifier is in; "
             "put the call into a function or under `if __name__ == '__main__':`"
         )
+    if not isinstance(verifier, str) and not callable(getattr(verifier, "verify", verifier)):
+        raise UsageError(
+            "expected a class, an instance or a zero-argument factory of something with verify(request), or its name, "
+            f"got {type(verifier).__name__}"
+        )
     with TemporaryDirectory(prefix="chitree-given-") as folder:
         given, name = None, verifier if isinstance(verifier, str) else importable_name(verifier)
         if name is None:
@@ -124,10 +129,10 @@ def check(
             workers=workers,
             path=search_path(),
             given=given,
+            whole=True,
         )
         session = Session(asked)
         try:
-            session.select(session.plan())
             lines = session.end()["lines"]
             return Report(_results(session.folder), lines)
         finally:

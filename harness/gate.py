@@ -163,9 +163,12 @@ def gate(
             budget = (options.budget - (time.monotonic() - began)) / (len(options.samplers) - i)
         kept = None if folder is None else folder.of(name)
         _gate_one(name, chosen, options, budget, kept, laws, results, progress, keep)
+    broken = any(_breaks(found) for found in results.samplers)
+    if before is not None:
+        results = merged(results, before)
     if options.out is not None:
         write(results, options.out / "results.json")
-    if folder is not None and not any(_breaks(found) for found in results.samplers):
+    if folder is not None and not broken:
         folder.finish()
     return results
 
@@ -425,7 +428,14 @@ class _Judge:
         if biased:
             judgement, seen, stated = self._excused(case, law, counts, matches, judgement)
             biased = not seen
-        self.across.add_case(case.name, stated, matches, judgement.evidence, conditional=lossless_only)
+        self.across.add_case(
+            case.name,
+            stated,
+            matches,
+            judgement.evidence,
+            conditional=lossless_only,
+            redrawn=case.draft is not None,
+        )
         result.n = judgement.n
         result.verdict = "biased" if biased else "known" if seen else "pass"
         result.p_value = judgement.p_value

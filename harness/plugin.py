@@ -7,7 +7,9 @@ selected, and each waits for its own case. Nothing heavy is imported here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -176,8 +178,37 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make room for the session's run; with our options, ``--pyargs cases`` means our cases."""
     config.addinivalue_line("markers", "chitree(sampler, case): a test of the statistical gate")
     gate = config.stash[_GATE] = _Gate(config)
-    if gate.asked_for and config.option.pyargs and "cases" in config.args:
-        config.args[:] = [str(ROOT / "cases") if name == "cases" else name for name in config.args]
+    if gate.asked_for and config.option.pyargs:
+        config.args[:] = [_ours(name) for name in config.args]
+
+
+def _ours(argument: str) -> str:
+    """Return the path of our tests where an argument names them as modules, with what it selects of them."""
+    name, colons, test = argument.partition("::")
+    paths = {"cases": ROOT / "cases", "cases.test_gate": ROOT / "cases" / "test_gate.py"}
+    return f"{paths[name]}{colons}{test}" if name in paths else argument
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect our cases as a plain folder: as a package it could be mixed up with another of its name."""
+    return pytest.Dir.from_parent(parent, path=path) if path == ROOT / "cases" else None
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """Collect the tests of the gate under a name of their own, for the same reason."""
+    return _Tests.from_parent(parent, path=module_path) if module_path == ROOT / "cases" / "test_gate.py" else None
+
+
+class _Tests(pytest.Module):
+    """The tests of the gate, imported from their file whatever ``cases`` is in this process."""
+
+    def _getobj(self) -> ModuleType:
+        spec = spec_from_file_location("chitree_test_gate", self.path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -180,22 +180,27 @@ def worst(verdicts: Sequence[str]) -> Verdict:
 
 
 def merged(results: Results, before: Results) -> Results:
-    """Return ``results`` of a resumed run with what was found before of samplers and cases that it has not come to."""
-    samplers = {found.name: found for found in results.samplers}
-    last = results.samplers[-1].name if results.samplers else None
-    for found in before.samplers:
-        if found.name not in samplers:
-            samplers[found.name] = found
-        elif found.name == last:
-            now = samplers[found.name]
-            names = {case.case for case in now.cases}
-            more = [case for case in found.cases if case.case not in names]
-            cases = [*now.cases, *more]
-            samplers[found.name] = msgspec.structs.replace(
-                now, cases=cases, verdict=worst([now.verdict, *(case.verdict for case in more)])
-            )
-    found_all = list(samplers.values())
-    return msgspec.structs.replace(results, samplers=found_all, verdict=worst([found.verdict for found in found_all]))
+    """Return ``results`` of a resumed run with what was found before of samplers and cases that it has nothing of.
+
+    That is the samplers that it has not come to, and the cases that it has not come to or that broke or were skipped.
+    """
+    earlier = {found.name: found for found in before.samplers}
+    samplers = [
+        _merged(found, earlier.pop(found.name)) if found.name in earlier else found for found in results.samplers
+    ]
+    samplers += earlier.values()
+    return msgspec.structs.replace(results, samplers=samplers, verdict=worst([found.verdict for found in samplers]))
+
+
+def _merged(now: SamplerResult, before: SamplerResult) -> SamplerResult:
+    was = {case.case: case for case in before.cases}
+    cases = []
+    for case in now.cases:
+        earlier = was.pop(case.case, case)
+        cases.append(case if case.n else earlier)
+    cases += was.values()
+    verdict = worst([now.verdict, *(case.verdict for case in cases)])
+    return msgspec.structs.replace(now, cases=cases, verdict=verdict)
 
 
 def write(results: Results, path: Path) -> None:

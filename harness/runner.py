@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from .asked import results_folder, samplers_asked
 from .commands.report import write_reports
@@ -39,23 +39,19 @@ def main(folder: str, lock: str) -> None:
     os.environ[SEARCH_PATH] = os.pathsep.join(asked.path)
     if asked.given is not None:
         os.environ[GIVEN] = asked.given
+    answer = "end.json" if asked.whole else "plan.json"
     try:
         suite, options = _options(asked)
-        put(home / "plan.json", {"samplers": _plan(suite, options)})
+        if asked.whole:
+            results = gate(suite, options, judged=_unnamed if asked.given else lambda _: None)
+        else:
+            put(home / answer, {"samplers": _plan(suite, options)})
+            answer = "end.json"
+            results = _selected(suite, options, asked, home)
+        write(results, home / "results.json")
+        put(home / answer, {"verdict": results.verdict, "lines": _lines(results, options)})
     except ChitreeError as error:
-        put(home / "plan.json", {"usage": str(error)})
-        return
-    while not (home / "selection.json").exists():
-        time.sleep(_LOOK_EVERY)
-    selected = json.loads((home / "selection.json").read_bytes())
-    try:
-        with (home / "outcomes").open("a", encoding="utf-8") as stream:
-            results = _run(suite, options, _Told(stream, asked, selected))
-    except ChitreeError as error:
-        put(home / "end.json", {"usage": str(error)})
-        return
-    write(results, home / "results.json")
-    put(home / "end.json", {"verdict": results.verdict, "lines": _lines(results, options)})
+        put(home / answer, {"usage": str(error)})
 
 
 def _end_with_owner(home: Path) -> None:
@@ -88,30 +84,38 @@ def _plan(suite: Suite, options: GateOptions) -> dict[str, list[str]]:
     selection = select(suite, options.cases)
     plan: dict[str, list[str]] = {}
     for name in options.samplers:
-        rules = _plugin_rules(name, options) if is_plugin(name) else sampler(name).claims.rules
-        plan[name] = selection.cases(rules)
+        claims = _claims(name, options) if is_plugin(name) else sampler(name).claims
+        plan[name] = []
+        if claims is not None:
+            plan[name] = [*selection.cases(claims.rules), *selection.coin_cases(name, claims)]
     return plan
 
 
-def _plugin_rules(name: str, options: GateOptions) -> Sequence[str]:
+def _claims(name: str, options: GateOptions) -> Claims | None:
+    """Return the claims of a plugin, None where it cannot be made."""
     worker = Worker(name, options.limits, options.threads)
     try:
         worker.start()
-        return Claims.from_wire(worker.claims).rules
+        return Claims.from_wire(worker.claims)
     except SamplerBroke as broke:
         if broke.how == "usage":
             raise broke.as_usage(name) from None
-        return ()
+        return None
     finally:
         worker.end()
 
 
-def _run(suite: Suite, options: GateOptions, told: _Told) -> Results:
-    """Run the selected cases of each sampler and tell what comes of them."""
-    names = tuple(name for name in options.samplers if name in told.selected)
-    only = {name: frozenset(told.selected[name]) for name in names}
-    results = gate(suite, replace(options, samplers=names, only=only), judged=told.so_far)
-    told.rest()
+def _selected(suite: Suite, options: GateOptions, asked: Asked, home: Path) -> Results:
+    """Wait for the selected cases of each sampler, run them, and tell what comes of them."""
+    while not (home / "selection.json").exists():
+        time.sleep(_LOOK_EVERY)
+    selected = json.loads((home / "selection.json").read_bytes())
+    names = tuple(name for name in options.samplers if name in selected)
+    only = {name: frozenset(selected[name]) for name in names}
+    with (home / "outcomes").open("a", encoding="utf-8") as stream:
+        told = _Told(stream, asked, selected)
+        results = gate(suite, replace(options, samplers=names, only=only), judged=told.so_far)
+        told.rest()
     return results
 
 
@@ -126,7 +130,7 @@ def _lines(results: Results, options: GateOptions) -> list[str]:
 
 
 class _Told:
-    """Tells the session what came of each selected case, as soon as it is known."""
+    """Tells a session what came of each selected case, as soon as it is known."""
 
     def __init__(self, stream: TextIO, asked: Asked, selected: Mapping[str, Sequence[str]]) -> None:
         self.selected = selected
@@ -141,8 +145,6 @@ class _Told:
             self.rest()
             self._current = found
         for case in found.cases:
-            if self._asked.given is not None:
-                case.reproduce = _in_code(case)
             if (found.name, case.case) not in self._told:
                 facts = {"n": case.n, "p_value": case.p_value, "alpha": case.alpha, "group": case.group}
                 self._tell(Outcome(found.name, case.case, case.verdict, _message(case), facts))
@@ -167,8 +169,7 @@ class _Told:
         for test in failed:
             lines.append(f"  {test['test']}: p = {test['p_value']:.3g} at alpha {test['alpha']:.3g}")
             lines.append(f"    {test.get('says', '')}")
-        if self._asked.given is None:
-            lines.append(f"  {self._command(found)}")
+        lines.append(f"  {self._command(found)}")
         facts = {test["test"]: test["p_value"] for test in found.suite_tests}
         return Outcome(found.name, None, "biased" if failed else "pass", "\n".join(lines), facts)
 
@@ -199,11 +200,15 @@ def _message(case: CaseResult) -> str:
     return "\n".join(map(printable, [*lines, f"  {case.reproduce}"]))
 
 
-def _in_code(case: CaseResult) -> str:
-    """Return how to run a case again where the verifier has no name: the call for the command line."""
-    if case.reproduce.startswith("harness.check"):
-        return case.reproduce
-    words: list[Any] = shlex.split(case.reproduce)[2:]
+def _unnamed(found: SamplerResult) -> None:
+    """Say how to run cases again of a verifier that has no name on a command line."""
+    for case in found.cases:
+        if not case.reproduce.startswith("harness.check("):
+            case.reproduce = _call(shlex.split(case.reproduce)[2:])
+
+
+def _call(words: Sequence[str]) -> str:
+    """Return the call in code of the options of a command line."""
     named = dict(zip(words[::2], words[1::2], strict=True))
     return (
         f"harness.check(verifier, suite={named['--suite']!r}, cases=[{named['--case']!r}], alpha={named['--alpha']}, "

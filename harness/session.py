@@ -47,6 +47,7 @@ class Asked:
 
     ``folder`` is where the run takes place and relative names start; ``path`` is searched for plugins after all else;
     ``given`` names the file of a pickled verifier, which then is the only sampler, of the name in ``samplers``.
+    ``whole`` says that all is run at once: there is no plan, no selection, and nothing to hear before the end.
     """
 
     samplers: Sequence[str] = ()
@@ -60,6 +61,7 @@ class Asked:
     folder: str = field(default_factory=os.getcwd)
     path: Sequence[str] = ()
     given: str | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,16 +104,14 @@ class Session:
         self._process: subprocess.Popen[bytes] | None = None
 
     def plan(self) -> dict[str, list[str]]:
-        """Return the names of each sampler's cases, all that were asked for; starts the run.
+        """Return the names of each sampler's cases, all that were asked for.
 
         Raises
         ------
         UsageError
             What was asked for is not there, or out of range.
         """
-        with _held(self.folder / "start.lock"):
-            if not (self.folder / "asked.json").exists():
-                self._start()
+        self._start()
         plan = self._wait(lambda: self._get("plan.json"))
         _raise_usage(plan)
         return {sampler: list(names) for sampler, names in plan["samplers"].items()}
@@ -135,6 +135,7 @@ class Session:
 
     def end(self) -> dict[str, Any]:
         """Wait for the end of the run; return ``verdict``, and ``lines`` that say more."""
+        self._start()
         end: dict[str, Any] = self._wait(lambda: self._get("end.json"))
         _raise_usage(end)
         return end
@@ -161,6 +162,12 @@ class Session:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _start(self) -> None:
+        """Start the process, unless another of our processes has."""
+        with _held(self.folder / "start.lock"):
+            if not (self.folder / "asked.json").exists():
+                self._spawn()
+
+    def _spawn(self) -> None:
         """Start the process, which holds a lock as long as it lives."""
         put(self.folder / "asked.json", asdict(self._asked))
         lock = _lock(self.folder / "run.lock")

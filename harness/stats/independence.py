@@ -197,10 +197,16 @@ class AcrossCases:
         evidence: Iterable[Evidence],
         *,
         conditional: bool = False,
+        redrawn: bool = False,
     ) -> None:
-        """Add a case: its matches by kind, and of its ``evidence`` the exact chi-square."""
+        """Add a case: its matches by kind, and of its ``evidence`` the exact chi-square.
+
+        Where drafts are ``redrawn`` for every row, equal rows have equal drafts, so that their results depend on each
+        other whatever noise the sampler has.
+        """
         for kind in KINDS:
-            self._logs[kind] += shared_noise(law, matches[kind], conditional=conditional)
+            if kind != "repeats" or not redrawn:
+                self._logs[kind] += shared_noise(law, matches[kind], conditional=conditional)
             self._pairs[kind] += matches[kind].pairs
         self._squares += [part for part in evidence if part.test == "chi-square"]
         self._differ[case] = matches["repeats"].pairs - matches["repeats"].whole.n

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,8 +81,20 @@ class Project:
 
     @property
     def left(self) -> list[str]:
-        """What is left in the folder of temporary files, pytest's own apart."""
-        return [path.name for path in self._temporary.iterdir() if not path.name.startswith("pytest-of-")]
+        """What is left of a run: temporary files, pytest's own apart, and, after a while, processes."""
+        files = [path.name for path in self._temporary.iterdir() if not path.name.startswith("pytest-of-")]
+        until = time.monotonic() + 10.0
+        while (processes := self._processes()) and time.monotonic() < until:
+            time.sleep(0.1)
+        return files + processes
+
+    def _processes(self) -> list[str]:
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it has ended, or is another user's
+                if (process / "cwd").readlink() == self.folder and int(process.name) != os.getpid():
+                    found.append((process / "cmdline").read_text())
+        return found
 
     def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
-from .project import Project
+import pytest
+
+from .project import FEW, SIZE, Project
+
+ROOT = Path(__file__).resolve().parents[2]
 
 THEIRS = """
 import sys
@@ -44,3 +51,32 @@ def test_other_projects_do_not_notice(project: Project) -> None:
         assert run.outcomes == ["passed"], run.out
         assert "= chitree =" not in run.out
         assert project.left == []
+
+
+@pytest.mark.slow
+def test_wheel(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is installed from a wheel is all that the gate needs, beside packages and a conftest of the project's own."""
+    if int(importlib.metadata.version("setuptools").partition(".")[0]) < 77:
+        pytest.skip("building needs setuptools >= 77")
+    source, installed = project.folder / "source", project.folder / "installed"
+    source.mkdir()
+    for name in ("distributions", "harness", "cases", "reports"):
+        ignored = shutil.ignore_patterns("__pycache__", "out")
+        shutil.copytree(ROOT / name, source / name, ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source / name)
+    pip = ("-m", "pip", "--disable-pip-version-check")
+    built = project.python(*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", ".", "./source")
+    assert built.returncode == 0, built.stderr
+    (wheel,) = project.folder.glob("*.whl")
+    put = project.python(*pip, "install", "--no-deps", "--no-index", "--target", str(installed), wheel.name)
+    assert put.returncode == 0, put.stderr
+    shutil.rmtree(source)
+    for package in ("cases", "reports"):
+        (project.folder / package).mkdir()
+        (project.folder / package / "__init__.py").touch()
+    lines = ["import cases, harness", f"assert harness.__file__.startswith({str(installed)!r})"]
+    (project.folder / "conftest.py").write_text("\n".join(lines) + "\n")
+    monkeypatch.setenv("PYTHONPATH", str(installed))
+    run = project.pytest("--pyargs", "cases", "--chitree-sampler", "mine:Right", *FEW, "-n", "2")
+    assert run.outcomes == ["passed"] * (SIZE + 1), run.out + run.err

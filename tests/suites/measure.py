@@ -156,7 +156,7 @@ def cuts_ties(seen: Seen) -> bool:
 def is_flat_under_top_p(seen: Seen) -> bool:
     case = seen.case
     flat = bool((case.logits.max(axis=1) - case.logits.min(axis=1) < 0.3).all())
-    return case.vocab >= 4096 and flat and case.params.top_p < 1.0 and bites(seen)
+    return case.vocab >= 4096 and flat and case.params.top_p < 1.0 and not case.params.greedy and bites(seen)
 
 
 def bites(seen: Seen) -> bool:
