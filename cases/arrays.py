@@ -37,10 +37,16 @@ FAMILIES = (
 SIZES = ("tiny", "small", "wide", "huge")
 """Classes of V: 4 to 6; 16 and 64; about 4,100; 32,768 and above."""
 FILTERS = ("none", "temperature", "top-k", "top-p", "min-p", "all")
-FEW_FAMILIES = ("zipf", "bimodal", "holes", "ties", "dyadic")
-"""Families of the smaller arrays."""
 SHAPES = ("chain", "star", "binary", "ternary", "comb", "random-recursive", "wide-random")
 DRAFTS = ("equal", "sharper", "flatter", "noisy", "shifted", "disjoint", "argmax")
+
+BRIEF = {
+    "family": ("zipf", "holes", "ties", "dyadic"),
+    "shape": ("chain", "ternary", "comb", "random-recursive"),
+    "by": ("top", "sampled", "unlikely"),
+    "draft": ("equal", "noisy", "shifted", "disjoint"),
+}
+"""What the smaller arrays are down to, but for rule target-only, whose production kernel every smoke run is about."""
 
 CHAIN_RULES = ("rejection", "block", "none-chain")
 REDRAWN_RULES = (*CHAIN_RULES, "rejection-replacement", "rejection-no-replacement")
@@ -50,21 +56,34 @@ ARRAY_RULES = ("plain", "greedy", *TREE_RULES, *REDRAWN_RULES)
 
 @dataclass(frozen=True)
 class Extent:
-    """How much an array covers: families, sizes, and whether all triples of family, size and filter."""
+    """How much an array covers: families, sizes, and whether all triples of family, size and filter beside all pairs.
+
+    A ``brief`` one keeps to the values of BRIEF for all rules but target-only.
+    """
 
     name: str
     families: tuple[str, ...]
     sizes: tuple[str, ...]
     triples: bool
+    brief: bool = False
 
 
-SMALL = Extent("small", FEW_FAMILIES, ("tiny", "small"), triples=True)
+SMALL = Extent("small", ("zipf", "bimodal", "holes", "ties", "dyadic"), SIZES[:2], triples=False, brief=True)
 LARGE = Extent("large", FAMILIES, SIZES, triples=True)
 STORE = Path(__file__).with_name("arrays.json")
 
 
 def factors(rule: str, extent: Extent) -> dict[str, list[str]]:
     """Return the factors of a rule and their values."""
+    columns = _factors(rule, extent)
+    if extent.brief and rule != "target-only":
+        columns |= {
+            name: [value for value in columns[name] if value in BRIEF[name]] for name in BRIEF if name in columns
+        }
+    return columns
+
+
+def _factors(rule: str, extent: Extent) -> dict[str, list[str]]:
     shared = {"family": list(extent.families), "size": list(extent.sizes)}
     if rule == "plain":
         return {**shared, "filter": list(FILTERS)}

@@ -207,7 +207,8 @@ def _tied_at(likeliest: Floats, k: int) -> int:
 
 
 def _top_p(likeliest: Floats) -> float:
-    return float(max(TOP_P, (1.0 + likeliest[0]) / 2))
+    share = 0.618  # of what the likeliest leaves: not where equal tokens would share it evenly
+    return float(max(TOP_P, likeliest[0] + share * (1.0 - likeliest[0])))
 
 
 def _min_p(likeliest: Floats) -> float:

@@ -58,7 +58,9 @@ def _walk_order(case: Case) -> Ints:
     if case.draft is not None or case.rule != "target-only":
         return np.arange(case.vocab)
     children = np.array(case.tree.child_tokens(0), np.int64)
-    return np.concatenate([children, np.setdiff1d(np.arange(case.vocab), children)])
+    others = np.ones(case.vocab, bool)
+    others[children] = False
+    return np.concatenate([children, np.flatnonzero(others)])
 
 
 class PairRecorder:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from .errors import ChitreeError, UsageError
+from .errors import ChitreeError
 from .session import Asked, Outcome, Session, search_path
 
 __all__ = ["case_parameters", "report", "sampler_parameters"]
@@ -217,7 +217,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if gate.asked_for and not hasattr(session.config, "workerinput"):
         try:
             gate.plan()
-        except UsageError as error:
+        except ChitreeError as error:
             raise pytest.UsageError(f"chitree: {error}") from None
 
 

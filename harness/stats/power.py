@@ -25,7 +25,7 @@ POWER = 0.9
 
 CELLS_PER_PREFIX = 5
 PAIRS = 96
-BISECTIONS = 30
+BISECTIONS = 20
 
 
 @dataclass(frozen=True)

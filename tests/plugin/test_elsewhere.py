@@ -55,7 +55,7 @@ def test_other_projects_do_not_notice(project: Project) -> None:
 
 @pytest.mark.slow
 def test_wheel(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is installed from a wheel is all that the gate needs, beside packages and a conftest of the project's own."""
+    """A wheel holds all that the gate needs, also where a project has packages of our names and imports them."""
     if int(importlib.metadata.version("setuptools").partition(".")[0]) < 77:
         pytest.skip("building needs setuptools >= 77")
     source, installed = project.folder / "source", project.folder / "installed"

@@ -40,7 +40,7 @@ def test_every_row_has_a_known_value_of_every_factor_and_keeps_the_constraints(r
 def test_every_allowed_pair_and_triple_is_in_a_row(rule: str, extent: Extent) -> None:
     rows = covering_array(rule, extent)
     names = sorted(factors(rule, extent))
-    sets = [*combinations(names, 2), TRIPLE] if set(TRIPLE) <= set(names) else list(combinations(names, 2))
+    sets = [*combinations(names, 2), TRIPLE] if set(TRIPLE) <= set(names) else [*combinations(names, 2)]
     held = {tuple((name, row[name]) for name in some) for row in rows for some in sets}
     assert set(combinations_of(rule, extent)) <= held
 
