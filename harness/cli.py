@@ -104,7 +104,7 @@ def _later(context: click.Context, parameter: click.Parameter, value: Any) -> An
     help="Repeatable. Default: those of sglang-tree, reference and, on a GPU, sglang-tree-gpu with a case to run.",
 )
 @click.option("--case", "cases", multiple=True, metavar="GLOB|FILE.json", help="Repeatable. Default: the whole suite.")
-@click.option("--suite", "suite_name", default="standard", show_default=True, metavar="smoke|standard")
+@click.option("--suite", "suite_name", default="standard", show_default=True, metavar="smoke|standard|deep")
 @click.option(
     "--alpha",
     default=1e-6,

@@ -8,39 +8,27 @@ leaves what it had.
 from __future__ import annotations
 
 import math
-import shlex
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from . import __version__
 from .budget import fitting
-from .case import Case
-from .claimed import TOKEN_DECIDES, Unstated, claimed_law
-from .coincase import CoinCase, impossible, judge_coins
-from .counts import SequenceCounts, prefix_counts
 from .drafted import by_position
 from .errors import Unavailable, UsageError
-from .followed import followed
 from .groups import Group, Plan
-from .known import Seen
+from .judge import Judge
 from .law import Law
-from .matches import KINDS, Matches, PairCounts
-from .picture import picture
-from .results import CaseResult, MinDetectable, Results, SamplerResult, Where, merged, read, worst, write
-from .rules import exact_law, rule
+from .results import Results, SamplerResult, merged, read, worst, write
+from .rules import exact_law
 from .runfolder import Kept, Recorded, RunFolder
 from .samplers.base import Claims
 from .samplers.registry import is_plugin, sampler
 from .selection import Selection, select
-from .stats.evidence import combine
 from .stats.independence import AcrossCases
-from .stats.power import min_detectable
-from .stats.verdict import Judgement, judge
-from .streams import stream
 from .suite import Suite
 from .supervisor import Limits, SamplerBroke
 from .sweep import GroupRun, Sweep
@@ -48,8 +36,6 @@ from .sweep import GroupRun, Sweep
 __all__ = ["GateOptions", "gate"]
 
 MOST_SHRINK = 16
-ROWS_OF_A_PASS = 8
-"""Rows of the ranking that are kept of a case that passes: there are many such cases."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +226,7 @@ def _gate_one(
         plans += [entry.plan(suite.name, options.seed) for entry in selection.coin_groups(name, claims)]
         selected = [replace(plan, group=_as_claimed(plan.group, claims)) for plan in plans]
         usual = claims.semantics is None and claims.dtype == "float32" and not claims.own_drafts
-        judge_of = _Judge(name, found.versions, selection, options, claims, laws if usual else {})
+        judge_of = Judge(name, found.versions, selection, options.seed, options.alpha, claims, laws if usual else {})
         for plan in selected:
             misfit = _misfit(plan, claims)
             if misfit:
@@ -295,7 +281,7 @@ def _misfit(plan: Plan, claims: Claims) -> str | None:
 
 
 def _shrink(
-    own: int | None, sweep: Sweep, suite: Suite, options: GateOptions, budget: float | None, judge_of: _Judge
+    own: int | None, sweep: Sweep, suite: Suite, options: GateOptions, budget: float | None, judge_of: Judge
 ) -> tuple[int, str, bool]:
     """Return k of n / 2^k and the reason for it: given, a built-in sampler's own, or from speed.
 
@@ -320,178 +306,6 @@ def _shrink(
         k += 1
     rate = f"about {seconds / options.workers:.0f} s for all draws, against {suite.seconds:.0f} s allowed"
     return k, f"speed of its first calls: {rate}", True
-
-
-@dataclass(frozen=True)
-class _Judge:
-    """Holds the draws of cases against their laws, for one sampler of these ``claims``."""
-
-    name: str
-    versions: Mapping[str, str]
-    selection: Selection
-    options: GateOptions
-    claims: Claims
-    laws: dict[str, Law]
-    shrink: int = 0
-    across: AcrossCases = field(default_factory=AcrossCases)
-    """Gathers what the tests over all cases need."""
-
-    def group(self, run: GroupRun) -> list[CaseResult]:
-        """Return what was found of the wanted cases of a group."""
-        cases = run.plan.group.cases
-        names = self.selection.names[run.plan.group.name]
-        if run.plan.fixed is not None:
-            (entry,) = (entry for entry in self.selection.suite.coins if entry.name == run.plan.group.name)
-            return [self._coins(run, g, member) for g, member in enumerate(entry.members) if member.name in names]
-        pairs = None
-        if run.pairs is not None:
-            pairs = run.pairs.between_instances()
-            self.across.add_tables(pairs.tables)
-        return [self._case(run, g, pairs) for g, case in enumerate(cases) if case.name in names]
-
-    def suite_tests(self, found: SamplerResult) -> None:
-        """Add the tests over all cases to ``found``, and say so where equal rows need not give equal results."""
-        rng = stream("pairs", self.options.seed, self.selection.suite.name)
-        tests = self.across.tests(self.options.alpha, self.claims.coins, rng)
-        found.suite_tests += [
-            {"test": test.test, "p_value": test.p_value, "alpha": test.alpha, "biased": test.biased, **test.detail}
-            | ({"says": test.says} if test.biased else {})
-            for test in tests
-        ]
-        reason = None
-        if self.claims.own_drafts:
-            reason = "the sampler draws its own drafts: equal rows need not get equal ones"
-        elif not all(test.detail.get("judged", True) for test in tests):
-            reason = "results do not follow from seeds and positions: equal rows need not give equal results"
-        if reason is not None:
-            found.not_tried.append({"kind": "reproducibility", "reason": reason})
-
-    def _coins(self, run: GroupRun, g: int, member: CoinCase) -> CaseResult:
-        """Return what was found of a coin case, which spends nothing of alpha."""
-        case, result = run.plan.group.cases[g], self._result(run, g, 0.0)
-        if not run.counts:
-            return result
-        emitted = run.counts[g]
-        law = claimed_law(case, self.claims) if member.right is None else None
-        found = impossible(member, law, emitted)
-        known = self.selection.suite.known
-        excused = known.of(self.name, self.versions, case.name)
-        result.verdict, result.reason = judge_coins(found, excused, known.naming(self.name, case.name))
-        p_value = 1.0 if found is None else 0.0
-        result.n, result.p_value = 1, None if result.verdict == "known" else p_value
-        deciding = {"p_value": p_value, "decides": result.verdict != "known", "share": 1.0}
-        given = {"coins": list(member.coins), "final_coin": member.final_coin}
-        tokens = [int(token) for token in emitted.tokens[0] if token >= 0]
-        result.evidence = [{"test": "support", **deciding, **given, "emitted": tokens}]
-        if found is not None:
-            result.where = [Where(list(found.prefix), found.node, found.token, 0.0, 1.0, 0.0, found.kind)]
-        return result
-
-    def _result(self, run: GroupRun, g: int, alpha: float) -> CaseResult:
-        """Return the result of a case before its draws are looked at."""
-        case = run.plan.group.cases[g]
-        return CaseResult(
-            case=case.name,
-            group=run.plan.group.name,
-            rule=case.rule,
-            n=0,
-            alpha=alpha,
-            verdict="broken" if run.broken else "skipped",
-            reason=run.broken or run.skipped,
-            min_detectable=MinDetectable(None, None, None),
-            seconds=round(run.seconds / len(run.plan.group), 3),
-            reproduce=self._reproduce(case),
-        )
-
-    def _case(self, run: GroupRun, g: int, pairs: PairCounts | None) -> CaseResult:
-        case = run.plan.group.cases[g]
-        alpha = self.selection.alpha(case.name, self.claims.rules, self.options.alpha)
-        result = self._result(run, g, alpha)
-        if pairs is None:
-            return result
-        counts = run.counts[g]
-        try:
-            if case.name not in self.laws:
-                self.laws[case.name] = claimed_law(case, self.claims)
-        except Unstated as why:
-            result.verdict, result.reason = "skipped", str(why)
-            return result
-        law = self.laws[case.name]
-        lossless_only = rule(case.rule).lossless_only
-        rng = stream("pit", self.options.seed, self.selection.suite.name, result.group, case.name)
-        matches = {kind: pairs.matches(kind, g) for kind in KINDS}
-        judgement = judge(
-            law, counts, alpha, rng, conditional=lossless_only, nodes=run.plan.group.nodes, matches=matches
-        )
-        biased, stated = judgement.biased, law
-        seen: list[Seen] = []
-        if biased:
-            judgement, seen, stated = self._excused(case, law, counts, matches, judgement)
-            biased = not seen
-        self.across.add_case(
-            case.name,
-            stated,
-            matches,
-            judgement.evidence,
-            conditional=lossless_only,
-            redrawn=case.draft is not None,
-        )
-        result.n = judgement.n
-        result.verdict = "biased" if biased else "known" if seen else "pass"
-        result.p_value = judgement.p_value
-        result.reason = "; ".join(one.finding.describe() for one in seen) or judgement.reason
-        result.evidence = [
-            {"test": part.test, "p_value": part.p_value, "decides": part.decides, "share": part.share, **part.detail}
-            for part in judgement.evidence
-        ]
-        result.evidence += [one.evidence for one in seen]
-        result.certified_tv = judgement.certified_tv
-        result.min_detectable = MinDetectable(**min_detectable(law, judgement.n, alpha, conditional=lossless_only))
-        deviates = result.verdict != "pass"
-        result.where = [Where(**asdict(row)) for row in judgement.where[: None if deviates else ROWS_OF_A_PASS]]
-        result.tree = picture(case, law, counts, judgement.where, reach_known=not lossless_only, full=deviates)
-        if self.claims.semantics is not None and (biased or law.undecided is not None):
-            result.diagnosis = followed(case, self.claims.semantics, counts, alpha, rng)
-        return result
-
-    def _excused(
-        self, case: Case, law: Law, counts: SequenceCounts, matches: Mapping[str, Matches], whole: Judgement
-    ) -> tuple[Judgement, list[Seen], Law]:
-        """Judge what is left of a biased case without the outcomes that are known of the sampler.
-
-        Returns the judgement on the rest, what is known and was seen, and the law without it; or, where the rest fails
-        too or nothing known was seen, the ``whole``, nothing and the law.
-        """
-        excused = self.selection.excused(self.name, self.versions, case.name)
-        prefixes = prefix_counts(law, counts)
-        seen = excused.seen(law, prefixes, whole.alpha)
-        if not seen:
-            return whole, [], law
-        stops_known = case.rule in TOKEN_DECIDES
-        without = partial(excused.without, stops_known=stops_known)
-        rng = stream("pit", self.options.seed, self.selection.suite.name, case.name, "without what is known")
-        rest = judge(
-            law,
-            counts,
-            whole.alpha,
-            rng,
-            conditional=rule(case.rule).lossless_only,
-            nodes=case.nodes,
-            matches=matches,
-            without=without,
-        )
-        # Where it is not known how often a step goes on after a token, the rest says nothing of acceptance.
-        unseen = [] if stops_known else [part for part in whole.evidence if part.test == "acceptance"]
-        if rest.biased or combine(unseen) <= whole.alpha:
-            return whole, [], law
-        return replace(rest, where=whole.where), seen, without(law, prefixes)[0]
-
-    def _reproduce(self, case: Case) -> str:
-        chosen, options = self.selection, self.options
-        command = ["chitree", "gate", "--sampler", self.name, "--case", chosen.argument(case.name)]
-        command += ["--suite", chosen.suite.name, "--seed", str(options.seed)]
-        command += ["--alpha", repr(chosen.alone(case.name, options.alpha)), "--shrink", str(self.shrink)]
-        return shlex.join(command)
 
 
 def _sort(found: SamplerResult, suite: Suite) -> None:

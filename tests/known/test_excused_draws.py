@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from harness.counts import SequenceCounts, count_sequences
-from harness.gate import GateOptions, _Judge
+from harness.judge import Judge
 from harness.known import Excused, Finding, Known
 from harness.matches import PairCounts
 from harness.results import CaseResult
@@ -60,8 +60,7 @@ def found(tokens: Ints, *outcomes: dict[str, object], name: str = PORT) -> CaseR
     suite = Suite("smoke", (drawn(),), 15.0, known=known)
     (plan,) = suite.plans([drawn()], 0)
     sampler = SAMPLERS[PORT]
-    options = GateOptions((PORT,))
-    judging = _Judge(name, sampler.versions(), select(suite, [CASE]), options, sampler.claims, {})
+    judging = Judge(name, sampler.versions(), select(suite, [CASE]), 0, 1e-6, sampler.claims, {})
     counts = [SequenceCounts.empty()] * 4
     counts[1] = count_sequences(tokens)
     (result,) = judging.group(GroupRun(plan, counts, PairCounts.empty(4)))
