@@ -270,6 +270,8 @@ def test_a_run_that_is_ended_leaves_results_and_no_process(folder: Path, end: si
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        # A job that a shell put into the background ignores SIGINT, and so would what it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         wait_until((folder / "hangs").exists, 60)
