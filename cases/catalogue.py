@@ -77,7 +77,7 @@ class Scale:
 
 
 SUITES = {
-    "smoke": Scale({"tiny": 1 << 13, "small": 1 << 13, "wide": 3 << 11}, SMALL, seconds=15.0),
+    "smoke": Scale({"tiny": 7 << 10, "small": 7 << 10, "wide": 3 << 11}, SMALL, seconds=15.0),
     "standard": Scale({"tiny": 3 << 16, "small": 3 << 16, "wide": 1 << 12, "huge": 1 << 8}, LARGE, seconds=90.0),
     "deep": Scale({"tiny": 3 << 19, "small": 3 << 19, "wide": 1 << 16, "huge": 1 << 12}, LARGE, seconds=1800.0),
 }
