@@ -105,5 +105,5 @@ def test_figures_are_in_junit(project: Project) -> None:
     project.python("-m", "pytest", "--pyargs", "cases", "--chitree-sampler", "mine:Right", *FEW, "--junit-xml", "j.xml")
     text = (project.folder / "j.xml").read_text()
     assert 'name="verdict" value="pass"' in text
-    assert 'name="n" value="512"' in text
+    assert 'name="n" value="448"' in text
     assert f'name="group" value="{GROUP}"' in text
