@@ -231,7 +231,8 @@ def _gate_one(
             misfit = _misfit(plan, claims)
             if misfit:
                 found.cases += judge_of.group(GroupRun(plan, skipped=misfit))
-        sweep.plans = [plan for plan in selected if not _misfit(plan, claims)]
+            else:
+                sweep.plans.append(plan)
         if not sweep.plans:
             return conclude(f"no case of suite {suite.name} to run for {name}")
         own = known.shrink.get(suite.name, 0) if known else None
