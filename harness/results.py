@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -208,16 +207,29 @@ def write(results: Results, path: Path) -> None:
 
     A case is a line: thousands of them stay small, and two files can be compared line by line.
     """
-    run = _writable(msgspec.to_builtins(results))
-    samplers = [_opened(entry, "cases", map(msgspec.json.encode, entry.pop("cases"))) for entry in run.pop("samplers")]
+    samplers = [
+        _opened(msgspec.structs.replace(entry, cases=[]), "cases", map(_encoded, entry.cases))
+        for entry in results.samplers
+    ]
     part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_bytes(_opened(run, "samplers", samplers) + b"\n")
+    part.write_bytes(_opened(msgspec.structs.replace(results, samplers=[]), "samplers", samplers) + b"\n")
     os.replace(part, path)
 
 
-def _opened(head: dict[str, Any], name: str, lines: Iterable[bytes]) -> bytes:
-    """Return ``head`` as JSON with a last entry ``name``, a list of one line each."""
-    return msgspec.json.encode(head)[:-1] + f',"{name}":[\n'.encode() + b",\n".join(lines) + b"\n]}"
+def _opened(head: msgspec.Struct, name: str, lines: Iterable[bytes]) -> bytes:
+    """Return ``head`` as JSON with its empty list ``name``, which is its last entry, filled with one line each."""
+    return _encoded(head).removesuffix(b"]}") + b"\n" + b",\n".join(lines) + b"\n]}"
+
+
+def _encoded(value: msgspec.Struct) -> bytes:
+    """Return ``value`` as JSON, null for what is no number; names of files that are no text are escaped.
+
+    The file is written anew after every group, so the walk over every entry is left to where it is needed.
+    """
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_as_text(msgspec.to_builtins(value)))
 
 
 def read(path: Path) -> Results:
@@ -235,14 +247,12 @@ def read(path: Path) -> Results:
     return results
 
 
-def _writable(value: Any) -> Any:
-    """Return ``value`` as JSON can hold it: None for what is no number, escapes for letters that are none."""
+def _as_text(value: Any) -> Any:
+    """Return ``value`` with escapes for letters that are none."""
     if isinstance(value, dict):
-        return {_writable(key): _writable(entry) for key, entry in value.items()}
+        return {_as_text(key): _as_text(entry) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_writable(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
+        return [_as_text(entry) for entry in value]
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     return value
