@@ -31,9 +31,12 @@ from .arrays import (
 )
 from .boundaries import boundary_groups
 from .coins import coin_groups
+from .drafters import drafter_cases
 from .findings import known_findings
 from .mixups import mixup_groups
+from .probes import probe_groups
 from .recipe import Frame, Recipe
+from .sequences import sequence_groups
 
 __all__ = ["SUITES", "array_rows", "suite"]
 
@@ -69,17 +72,25 @@ STATES = {"tiny": 13, "small": 13, "wide": 7, "huge": 3}
 
 @dataclass(frozen=True)
 class Scale:
-    """How much a suite takes: draws a case of each size, its arrays' extent, and seconds for a quick plugin."""
+    """How much a suite takes: draws a case of each size, its arrays' extent, seconds for a quick plugin, and sequences.
+
+    The latter are those of a case of many steps; 0 leaves such cases out.
+    """
 
     draws: dict[str, int]
     extent: Extent
     seconds: float
+    sequences: int = 0
 
 
 SUITES = {
     "smoke": Scale({"tiny": 7 << 10, "small": 7 << 10, "wide": 3 << 11}, SMALL, seconds=15.0),
-    "standard": Scale({"tiny": 3 << 16, "small": 3 << 16, "wide": 1 << 12, "huge": 1 << 8}, LARGE, seconds=90.0),
-    "deep": Scale({"tiny": 3 << 19, "small": 3 << 19, "wide": 1 << 16, "huge": 1 << 12}, LARGE, seconds=1800.0),
+    "standard": Scale(
+        {"tiny": 3 << 16, "small": 3 << 16, "wide": 1 << 12, "huge": 1 << 8}, LARGE, seconds=90.0, sequences=3 << 15
+    ),
+    "deep": Scale(
+        {"tiny": 3 << 19, "small": 3 << 19, "wide": 1 << 16, "huge": 1 << 12}, LARGE, seconds=1800.0, sequences=3 << 18
+    ),
 }
 
 
@@ -90,7 +101,8 @@ def suite(name: str) -> Suite:
         raise UsageError(f"no such suite: {name!r}; expected one of {', '.join(SUITES)}")
     scale = SUITES[name]
     groups = [entry for rule in ARRAY_RULES for entry in _groups(rule, scale)]
-    return Suite(name, tuple(groups), scale.seconds, coin_groups(), known_findings())
+    sequences = sequence_groups(scale.sequences) if scale.sequences else ()
+    return Suite(name, tuple(groups), scale.seconds, coin_groups(), known_findings(), sequences, probe_groups(name))
 
 
 @cache
@@ -192,7 +204,7 @@ def _names(group: str, frame: Frame, recipes: Sequence[Recipe]) -> list[str]:
     """Name cases for what they are, with a number where that is not unique."""
     names: list[str] = []
     for recipe in recipes:
-        words = [recipe.family, recipe.filter] + ([recipe.draft] if frame.states else [])
+        words = recipe.words + ([recipe.draft] if frame.states else [])
         base = f"{group}/{'-'.join(words)}"
         names.append(f"{base}-{len(names)}" if base in names else base)
     return names
@@ -227,6 +239,21 @@ def _own_groups(rule: str, scale: Scale) -> Iterator[SuiteGroup]:
             shapes = ("chain", "comb", "random-recursive", "wide-random")
             large = [Recipe("zipf", "top-p", shape=shape, by="top", shuffled=True) for shape in shapes]
             yield _group(f"{rule}/large-tree", replace(frame, nodes=68, depth_limit=8), large, draws)
+    if rule in ("greedy", *TREE_RULES):
+        yield from _drafter_groups(rule, scale)
     if rule in REDRAWN_RULES:
         for group in mixup_groups(rule):
             yield SuiteGroup.of(group, draws)
+
+
+def _drafter_groups(rule: str, scale: Scale) -> Iterator[SuiteGroup]:
+    """Yield the groups whose trees come from drafters; in smoke, those of SGLang's own rules, and small trees alone."""
+    if scale.extent is not LARGE and rule not in ("greedy", "target-only"):
+        return
+    frame, recipes = _frame(rule, "small", 0), drafter_cases(rule)
+    yield _group(f"{rule}/drafters", frame, recipes["few"], scale.draws["small"])
+    if scale.extent is LARGE:
+        many = replace(frame, vocab=64, nodes=32, depth_limit=8)
+        yield _group(f"{rule}/drafters-many-nodes", many, recipes["many"], scale.draws["small"])
+        wide = replace(frame, vocab=4098, nodes=24)
+        yield _group(f"{rule}/drafters-wide", wide, recipes["few"], scale.draws["wide"])

@@ -3,6 +3,9 @@
 Coins in a gap
     The children of a node cover its support, and their float32 sum in link order is one step below 1; so is the coin,
     the largest there is. No child's running sum exceeds it, and nothing is left to draw the last token from.
+Coins in a gap that a filter makes
+    One token is left by top-p, and a sampler that divides its float32 probability by itself can get one step below 1.
+    With the largest coin that token is refused as a draft, and nothing is left.
 Drafts without mass
     A draft that the target finds impossible, and coin 0, which is not above its running sum of 0 either.
 Last draws
@@ -21,6 +24,7 @@ import numpy as np
 
 from harness.case import Case
 from harness.coincase import CoinCase, CoinGroup
+from harness.filters import SamplingParams
 from harness.tree import Tree
 
 __all__ = ["coin_groups"]
@@ -38,6 +42,7 @@ def coin_groups() -> tuple[CoinGroup, ...]:
     return (
         _gap("coins/gap", 16),
         _gap("coins/gap-odd", 17),
+        _filtered("coins/gap-filtered"),
         _zero_mass("coins/zero-mass"),
         _zero_mass("coins/zero-mass-permissive", threshold_single=0.0),
         _last_draw("coins/last-draw"),
@@ -53,6 +58,31 @@ def _gap(name: str, vocab: int) -> CoinGroup:
             _case(f"{name}/support-15", vocab, 16, [-1] + [0] * 15, [0, *range(15)], {0: FIFTEEN}, TOP),
             _case(f"{name}/support-3", vocab, 16, [-1, 0, 0, 0], [0, 0, 1, 2], {0: THREE}, TOP),
             _case(f"{name}/below-a-draft", vocab, 16, [-1, 0, 1, 1, 1], [0, 5, 0, 1, 2], below, 0.0, TOP),
+        ),
+    )
+
+
+def _filtered(name: str) -> CoinGroup:
+    """Return cases where top-p leaves one of two tokens.
+
+    Its float32 probability p, .7186, gives p * (1 / p) = 1 - 2^-24 with 1 / p rounded; and so do its neighbours on both
+    sides, so that the rounding of a softmax makes no difference.
+    """
+    likely, unlikely = np.float32(0.0), np.float32(-0.9375)
+
+    def case(which: str, parents: Sequence[int], tokens: Sequence[int], peaked: int, *coins: float) -> CoinCase:
+        logits = np.zeros((len(parents), 16), np.float32)
+        logits[peaked] = -np.inf
+        logits[peaked, [5, 9]] = likely, unlikely
+        params = SamplingParams(top_p=0.5)
+        made = Case(f"{name}/{which}", "target-only", Tree(np.array(tokens), np.array(parents)), logits, params, 3, 3)
+        return CoinCase(made, coins)
+
+    return CoinGroup(
+        name,
+        (
+            case("one-token-left", [-1, 0], [0, 5], 0, TOP),
+            case("below-a-draft", [-1, 0, 1], [0, 2, 5], 1, 0.0, TOP),
         ),
     )
 

@@ -90,6 +90,11 @@ class Recipe:
     shuffled: bool = False
     idle: int = 0
 
+    @property
+    def words(self) -> list[str]:
+        """What the case is called by."""
+        return [self.family, self.filter]
+
     def make(self, name: str, frame: Frame) -> Case:
         """Return the case of this recipe; equal arguments give equal cases."""
         rng = stream("case", name)

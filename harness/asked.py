@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from .samplers.registry import SAMPLERS, sampler
 from .selection import select
 from .suite import Suite
 
-__all__ = ["results_folder", "samplers_asked"]
+__all__ = ["results_folder", "samplers_asked", "used_folder"]
 
 DEFAULT_SAMPLERS = ("sglang-tree", "reference")
 
@@ -35,9 +36,29 @@ def samplers_asked(names: Sequence[str], suite: Suite, cases: Sequence[str]) -> 
     return tuple(dict.fromkeys(spelt))
 
 
+@contextlib.contextmanager
+def used_folder(out: Path | None) -> Iterator[Path]:
+    """Make the folder of the results; what was made goes again where a UsageError comes before there are any."""
+    folder = _named(out)
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        yield results_folder(folder)
+    except UsageError:
+        if made and not (folder / "results.json").exists():
+            with contextlib.suppress(OSError):
+                (folder / "run.json").unlink(missing_ok=True)
+                for path in made:
+                    path.rmdir()
+        raise
+
+
+def _named(out: Path | None) -> Path:
+    return out or Path("reports", "out", datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"))
+
+
 def results_folder(out: Path | None) -> Path:
     """Make the folder of the results; without a name, a new one for this time."""
-    folder = out or Path("reports", "out", datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"))
+    folder = _named(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / f".write.{os.getpid()}"

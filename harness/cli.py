@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
+import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +18,9 @@ from click.core import ParameterSource
 from . import __version__
 from .commands.cases import cases
 from .commands.law import law
+from .commands.probe import probe
 from .commands.report import report, write_reports
-from .errors import ChitreeError, UsageError
+from .errors import ChitreeError, Unwritten, UsageError
 from .packages import own_first
 
 if TYPE_CHECKING:
@@ -24,8 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+DEBUG = "CHITREE_DEBUG"
+"""A variable: 1 shows where chitree itself has failed."""
 LATER = {
-    "probe": "measured law of a coin-driven sampler by threshold bisection",
     "plan": "samples needed for a wanted bias and power",
     "zoo": "the gate against the library of broken and right samplers",
     "investigate": "confirm, localise, name and shrink a bias",
@@ -56,10 +61,27 @@ def run(arguments: Sequence[str]) -> int:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "chitree"
         click.echo(f"{where}: {' '.join(error.format_message().split())} (see `{where} --help`)", err=True)
         return 2
-    except click.Abort:
-        click.echo("chitree: interrupted", err=True)
+    except click.Abort as stop:
+        if isinstance(stop.__cause__, EOFError):
+            return _internal(stop.__cause__, arguments)
+        click.echo("; ".join(["chitree: interrupted", *getattr(stop.__cause__, "__notes__", [])]), err=True)
         return 130
+    except Exception as error:
+        return _internal(error, arguments)
     return code if isinstance(code, int) else 0
+
+
+def _internal(error: Exception, arguments: Sequence[str]) -> int:
+    """Say that chitree itself has failed, which is neither a bias nor bad input, and where."""
+    if os.environ.get(DEBUG) == "1" or not {"-v", "--verbose"}.isdisjoint(arguments):
+        traceback.print_exception(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
+    text = " ".join(str(error).split())
+    click.echo(f"chitree: internal error: {type(error).__name__}{': ' if text else ''}{text}{place}", err=True)
+    more = [f"this is a fault of chitree, not of the sampler ({DEBUG}=1 shows more)", *getattr(error, "__notes__", [])]
+    click.echo(f"chitree: {'; '.join(more)}", err=True)
+    return 3
 
 
 class _Commands(click.Group):
@@ -86,6 +108,7 @@ def cli() -> None:
 
 cli.add_command(cases)
 cli.add_command(law)
+cli.add_command(probe)
 cli.add_command(report)
 
 
@@ -133,7 +156,7 @@ def _later(context: click.Context, parameter: click.Parameter, value: Any) -> An
 @click.option("--fail-fast", is_flag=True, help="End a sampler at its first biased case.")
 @click.option("--strict", is_flag=True, help="Exit 1 on known findings too.")
 @click.option("--executor", default=None, callback=_later, hidden=True)
-@click.option("--poison", is_flag=True, callback=_later, hidden=True)
+@click.option("--poison", is_flag=True, help="Fill fresh memory with garbage, so that uninitialised reads show.")
 @click.option("-q", "--quiet", is_flag=True, help="Print the verdict line only.")
 @click.option("-v", "--verbose", is_flag=True, help="Print the most deviating tokens of passing cases too.")
 @click.pass_context
@@ -152,6 +175,7 @@ def gate(
     resume: Path | None,
     fail_fast: bool,
     strict: bool,
+    poison: bool,
     quiet: bool,
     verbose: bool,
     **_: Any,
@@ -159,7 +183,8 @@ def gate(
     """Run cases against samplers, decide, and write the report."""
     from cases.catalogue import suite
 
-    from .asked import results_folder, samplers_asked
+    from .asked import samplers_asked, used_folder
+    from .broken import broken_file
     from .display import Display
     from .gate import GateOptions
     from .gate import gate as run_gate
@@ -177,6 +202,7 @@ def gate(
         shrink = shrink if "shrink" in given else was.shrink
         budget = budget if "budget" in given else was.budget
         fail_fast, strict = fail_fast or was.fail_fast, strict or was.strict
+        poison = poison or was.poison
     chosen = suite(suite_name)
     cores = len(os.sched_getaffinity(0))
     options = GateOptions(
@@ -187,21 +213,34 @@ def gate(
         workers=cores if workers is None else workers,
         threads=cores,
         shrink=shrink,
-        out=results_folder(out) if resume is None else resume,
         limits=Limits.from_environment(),
         budget=budget,
         fail_fast=fail_fast,
         strict=strict,
         resume=resume is not None,
+        poison=poison,
     )
+    options.check()
     display = Display(quiet=quiet, verbose=verbose)
-    try:
-        results = run_gate(chosen, options, display.progress)
-    finally:
-        display.close()
-    assert options.out is not None
-    written = write_reports(results, options.out)
-    display.verdict(results, options.out, written)
+    with used_folder(out if resume is None else resume) as folder:
+        try:
+            results = run_gate(chosen, replace(options, out=folder), display.progress)
+        except Unwritten as error:
+            if error.results is None:
+                raise
+            display.verdict(error.results, None)
+            click.echo(f"chitree: {error}", err=True)
+            return EXIT_CODES["biased" if error.results.verdict == "biased" else "broken"]
+        except (Exception, KeyboardInterrupt) as error:
+            error.add_note(f"what was judged so far is in {folder}")
+            error.add_note(f"go on with: chitree gate --resume {shlex.quote(str(folder))}")
+            raise
+        finally:
+            display.close()
+    written = write_reports(results, folder)
+    files = (broken_file(folder, found.name) for found in results.samplers)
+    written += [f"broken: {file}" for file in files if file.exists()]
+    display.verdict(results, folder, written)
     if strict and results.known:
         click.echo(f"--strict: {results.known} known finding{'s' * (results.known > 1)} seen")
         return EXIT_CODES["biased"]

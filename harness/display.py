@@ -83,8 +83,8 @@ class Display:
             self._bar.stop()
             self._bar = None
 
-    def verdict(self, results: Results, out: Path, written: Sequence[str] = ()) -> None:
-        """Print the table, the verdict, and where results and reports are (``written``, a line each)."""
+    def verdict(self, results: Results, out: Path | None, written: Sequence[str] = ()) -> None:
+        """Print the table, the verdict, and where results are (None: nowhere), and reports (``written``, a line each)."""
         from reports import headline, printable, table
 
         self.close()
@@ -92,5 +92,5 @@ class Display:
             self._console.print(headline(results), soft_wrap=True)
             return
         table(results, self._console, verbose=self._verbose)
-        for line in (*written, f"results: {out / 'results.json'}"):
+        for line in (*written, *([] if out is None else [f"results: {out / 'results.json'}"])):
             self._console.print(printable(line), soft_wrap=True)

@@ -11,6 +11,7 @@ from rich.text import Text
 from rich.tree import Tree as Branch
 
 from .case import Case
+from .decode.sequences import SequenceCase
 from .law import Law
 
 __all__ = ["drawn", "figure", "heading", "lengths", "next_tokens"]
@@ -33,21 +34,35 @@ def drawn(case: Case, law: Law) -> RenderableType:
     return Group(*parts)
 
 
-def heading(case: Case) -> Iterator[Text]:
+def heading(case: Case | SequenceCase) -> Iterator[Text]:
     """Yield the lines that say what a case is."""
     yield Text.assemble((case.name, "bold"), f"  rule {case.rule}")
+    if isinstance(case, SequenceCase):
+        yield Text(f"V = {case.vocab}, N = {case.nodes}, S = {case.depth_limit}: a step of many")
+        ended = "" if case.eos is None else f", ended by token {case.eos}"
+        yield Text(f"prompt {' '.join(map(str, case.prompt))}; up to {case.new_tokens} tokens more{ended}")
+        yield _params(case)
+        return
     padding = case.nodes - len(case.tree)
     size = f"{len(case.tree)} nodes" + (f" and {padding} of padding" if padding else "")
     yield Text(f"V = {case.vocab}, N = {case.nodes} ({size}), S = {case.depth_limit}")
+    text = _params(case)
+    if min(case.threshold_single, case.threshold_acc) < 1:
+        text.append(
+            f"; threshold_single {case.threshold_single:g}, threshold_acc {case.threshold_acc:g}: lossy by design"
+        )
+    yield text
+
+
+def _params(case: Case | SequenceCase) -> Text:
+    """Return the sampling parameters of a case in a line."""
     params = case.params
     greedy = " (argmax)" if params.greedy else ""
     text = f"temperature {params.temperature:g}{greedy}"
     text += f", top-k {params.top_k}" if 0 < params.top_k < case.vocab else ""
     text += f", top-p {params.top_p:g}" if params.top_p < 1 else ""
     text += f", min-p {params.min_p:g}" if params.min_p > 0 else ""
-    if min(case.threshold_single, case.threshold_acc) < 1:
-        text += f"; threshold_single {case.threshold_single:g}, threshold_acc {case.threshold_acc:g}: lossy by design"
-    yield Text(text)
+    return Text(text)
 
 
 def lengths(law: Law) -> Text:

@@ -66,8 +66,8 @@ class Semantics:
         Applied left to right, renormalising after each.
     joint : bool
         top-k and top-p both read the law before either of them, and both must keep a token.
-    top_k_ties : "all" or "exact"
-        Tokens as likely as the k-th: kept all, or exactly k kept, lower ids first.
+    top_k_ties : "all", "exact" or "any"
+        Tokens as likely as the k-th: kept all; exactly k kept, lower ids first; or exactly k kept, any of them.
     top_p_boundary : "stop" or "one-more"
         Where the mass reaches top_p exactly: stop there, or keep one token more.
     greedy_ties : "any" or "first"
@@ -84,7 +84,7 @@ class Semantics:
     name: str = "sequential"
     order: tuple[Filter, ...] = ("temperature", "top-k", "top-p", "min-p")
     joint: bool = False
-    top_k_ties: Literal["all", "exact"] = "all"
+    top_k_ties: Literal["all", "exact", "any"] = "all"
     top_p_boundary: Literal["stop", "one-more"] = "stop"
     greedy_ties: Literal["any", "first"] = "any"
     min_p: Literal["applied", "ignored"] = "applied"
@@ -93,13 +93,14 @@ class Semantics:
         if sorted(self.order) != ["min-p", "temperature", "top-k", "top-p"]:
             raise UnknownSemantics(f"order must name temperature, top-k, top-p and min-p once each, got {self.order}")
         for name, known in (
-            ("top_k_ties", ("all", "exact")),
+            ("top_k_ties", ("all", "exact", "any")),
             ("top_p_boundary", ("stop", "one-more")),
             ("greedy_ties", ("any", "first")),
             ("min_p", ("applied", "ignored")),
         ):
             if getattr(self, name) not in known:
-                raise UnknownSemantics(f"{name} must be {' or '.join(map(repr, known))}, got {getattr(self, name)!r}")
+                names = f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r}"
+                raise UnknownSemantics(f"{name} must be {names}, got {getattr(self, name)!r}")
         if self.joint and abs(self.order.index("top-k") - self.order.index("top-p")) != 1:
             raise UnknownSemantics(f"joint top-k and top-p must be neighbours in the order, got {self.order}")
 
@@ -136,7 +137,7 @@ def target_probs(
     params : SamplingParams
         Of the request that the rows belong to.
     semantics : Semantics
-        How to read them. Equal maxima at temperature 0 give the lowest id here, also where any would be right.
+        How to read them. Where any of equal tokens would be right, the lowest ids are taken.
     probs : bool
         ``logits`` holds probabilities instead, which are used as they are; law rows that are exact in float32 stay so.
     """
@@ -191,7 +192,7 @@ def _keep_top_k(p: Floats, k: int, ties: str) -> NDArray[np.bool_] | None:
         return None
     kth = np.partition(p, len(p) - k)[len(p) - k]
     keep: NDArray[np.bool_] = p >= kth
-    if ties == "exact":
+    if ties != "all":
         spare = int(keep.sum()) - k
         if spare > 0:
             keep[np.flatnonzero(p == kth)[-spare:]] = False

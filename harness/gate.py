@@ -7,6 +7,7 @@ leaves what it had.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -15,14 +16,18 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from msgspec import UNSET
+
 from . import __version__
+from .broken import put_broken
 from .budget import fitting
+from .chained import chained
+from .decode.sequences import AnyPlan, SequencePlan
 from .drafted import by_position
-from .errors import Unavailable, UsageError
-from .groups import Group, Plan
+from .errors import Unavailable, Unwritten, UsageError
 from .judge import Judge
 from .law import Law
-from .results import Results, SamplerResult, merged, read, worst, write
+from .results import Results, SamplerResult, Unfinished, merged, read, worst, write
 from .rules import exact_law
 from .runfolder import Kept, Recorded, RunFolder
 from .samplers.base import Claims
@@ -36,6 +41,8 @@ from .sweep import GroupRun, Sweep
 __all__ = ["GateOptions", "gate"]
 
 MOST_SHRINK = 16
+MOST_WORKERS = 64
+"""Worker processes that may be asked for where there are few cores."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,7 @@ class GateOptions:
     fail_fast : end a sampler at its first group with a biased case
     strict : a known finding counts as a bias for the exit code
     resume : go on with the run in ``out``
+    poison : fresh memory of the samplers' processes holds garbage
     """
 
     samplers: tuple[str, ...]
@@ -72,6 +80,7 @@ class GateOptions:
     fail_fast: bool = False
     strict: bool = False
     resume: bool = False
+    poison: bool = False
 
     def check(self) -> None:
         """Raise a UsageError where there is no such sampler, or a number is out of range."""
@@ -82,8 +91,9 @@ class GateOptions:
             raise UsageError(f"--alpha must lie strictly between 0 and 1, got {self.alpha}")
         if self.shrink is not None and not 0 <= self.shrink <= MOST_SHRINK:
             raise UsageError(f"--shrink must lie in [0, {MOST_SHRINK}], got {self.shrink}")
-        if self.workers < 1:
-            raise UsageError(f"--workers must be at least 1, got {self.workers}")
+        most = max(MOST_WORKERS, 4 * self.threads)
+        if not 1 <= self.workers <= most:
+            raise UsageError(f"--workers must lie in [1, {most}], got {self.workers}")
         if self.budget is not None and not 0.0 < self.budget < math.inf:
             raise UsageError(f"--budget must be a number of seconds above 0, got {self.budget:g}")
         if self.budget is not None and self.shrink is not None:
@@ -101,6 +111,7 @@ class GateOptions:
             budget=self.budget,
             fail_fast=self.fail_fast,
             strict=self.strict,
+            poison=self.poison,
         )
 
 
@@ -120,6 +131,8 @@ def gate(
     UsageError
         Before anything runs: no such sampler, a case glob that matches nothing, an option out of range; and where a
         plugin turns out to be no sampler.
+    Unwritten
+        What is found cannot be written; the error has what was found until then.
     """
     began = time.monotonic()
     options.check()
@@ -127,36 +140,48 @@ def gate(
     folder, before = _folder(suite, options)
     if before is not None and folder is not None and folder.finished:
         return before
+    unfinished = Unfinished(cases=dict.fromkeys(options.samplers), resumable=folder is not None)
+    if before is not None and before.unfinished is not UNSET:
+        unfinished.cases |= before.unfinished.cases
     results = Results(
         chitree=__version__,
         created=folder.created if folder else datetime.now(UTC).isoformat(timespec="seconds"),
         seed=options.seed,
         alpha=options.alpha,
         suite=suite.name,
+        poison=options.poison,
+        unfinished=unfinished,
         verdict="pass",
     )
+
+    def whole() -> Results:
+        return results if before is None else merged(results, before)
 
     def keep(found: SamplerResult) -> None:
         judged(found)
         if options.out is not None:
-            write(results if before is None else merged(results, before), options.out / "results.json")
+            with contextlib.suppress(Unwritten):  # the run goes on, and tries again
+                write(whole(), options.out / "results.json")
 
     laws = {name: exact_law(selection.suite.case(name), path) for name, path in selection.files.items()}
-    for i, name in enumerate(options.samplers):
-        chosen = selection if options.only is None else selection.narrowed(options.only[name])
-        budget = None
-        if options.budget is not None:
-            budget = (options.budget - (time.monotonic() - began)) / (len(options.samplers) - i)
-        kept = None if folder is None else folder.of(name)
-        _gate_one(name, chosen, options, budget, kept, laws, results, progress, keep)
-    broken = any(_breaks(found) for found in results.samplers)
-    if before is not None:
-        results = merged(results, before)
-    if options.out is not None:
-        write(results, options.out / "results.json")
-    if folder is not None and not broken:
-        folder.finish()
-    return results
+    try:
+        for i, name in enumerate(options.samplers):
+            chosen = selection if options.only is None else selection.narrowed(options.only[name])
+            budget = None
+            if options.budget is not None:
+                budget = (options.budget - (time.monotonic() - began)) / (len(options.samplers) - i)
+            kept = None if folder is None else folder.of(name)
+            _gate_one(name, chosen, options, budget, kept, laws, results, progress, keep)
+        broken = any(_breaks(found) for found in results.samplers)
+        results.unfinished = UNSET
+        if options.out is not None:
+            write(whole(), options.out / "results.json")
+        if folder is not None and not broken:
+            folder.finish()
+    except Unwritten as error:
+        error.results = whole()
+        raise
+    return whole()
 
 
 def _folder(suite: Suite, options: GateOptions) -> tuple[RunFolder | None, Results | None]:
@@ -200,9 +225,16 @@ def _gate_one(
         verdict="pass",
     )
     results.samplers.append(found)
+    told: list[tuple[str, str]] = []
+
+    def asked(cases: int) -> None:
+        if results.unfinished is not UNSET:
+            results.unfinished.cases[name] = cases
 
     def conclude(reason: str | None = None) -> None:
         found.reason = reason
+        if reason is not None:
+            asked(len(found.cases))
         verdicts = [case.verdict for case in found.cases]
         verdicts += ["biased"] if any(test["biased"] for test in found.suite_tests) else []
         found.verdict = "broken" if reason else worst(verdicts)
@@ -218,15 +250,27 @@ def _gate_one(
         except Unavailable as error:
             return conclude(str(error))
     most = known.workers if known and known.workers else options.workers
-    sweep = Sweep(name, min(options.workers, most), options.threads, options.limits)
+    sweep = Sweep(name, min(options.workers, most), options.threads, options.limits, options.poison)
     try:
         claims = known.claims if known else Claims.from_wire(sweep.claims())
         entries = selection.groups(claims.rules)
-        plans = suite.plans(entries, options.seed)
+        plans: list[AnyPlan] = [*suite.plans(entries, options.seed)]
+        plans += [entry.plan(suite.name, options.seed) for entry in selection.sequence_groups(claims.rules)]
         plans += [entry.plan(suite.name, options.seed) for entry in selection.coin_groups(name, claims)]
-        selected = [replace(plan, group=_as_claimed(plan.group, claims)) for plan in plans]
+        asked(sum(len(selection.names[plan.group.name]) for plan in plans))
+        conclude()
+        selected = [_as_claimed(plan, claims) for plan in plans]
         usual = claims.semantics is None and claims.dtype == "float32" and not claims.own_drafts
-        judge_of = Judge(name, found.versions, selection, options.seed, options.alpha, claims, laws if usual else {})
+        judge_of = Judge(
+            name,
+            found.versions,
+            selection,
+            options.seed,
+            options.alpha,
+            claims,
+            laws if usual else {},
+            poison=options.poison,
+        )
         for plan in selected:
             misfit = _misfit(plan, claims)
             if misfit:
@@ -234,7 +278,7 @@ def _gate_one(
             else:
                 sweep.plans.append(plan)
         if not sweep.plans:
-            return conclude(f"no case of suite {suite.name} to run for {name}")
+            return conclude(_nothing(name, suite, options, selection, claims, found))
         own = known.shrink.get(suite.name, 0) if known else None
         decide = partial(_shrink, own, sweep, suite, options, budget, judge_of)
         shrink, why = kept.shrink(decide) if kept else decide()[:2]
@@ -243,6 +287,8 @@ def _gate_one(
         progress(name, None, 0, len(sweep.plans))
         for done, run in enumerate(sweep.run(shrink, kept), 1):
             found.cases += judge_of.group(run)
+            if run.trace:
+                told.append((run.broken or run.plan.group.name, run.trace))
             _sort(found, suite)
             conclude()
             progress(name, run, done, len(sweep.plans))
@@ -256,18 +302,45 @@ def _gate_one(
     except SamplerBroke as error:
         if error.how == "usage":
             raise error.as_usage(name) from None
+        if error.trace:
+            told.append((str(error), error.trace))
         return conclude(str(error))
     finally:
         sweep.close()
+        if options.out is not None and (told or found.cases):
+            put_broken(options.out, name, told)
 
 
-def _as_claimed(group: Group, claims: Claims) -> Group:
-    """Return the group for a sampler of these claims: law rows in its format, by position where it draws the drafts."""
-    group = group.rounded(claims.dtype)
-    return by_position(group) if claims.own_drafts else group
+def _as_claimed(plan: AnyPlan, claims: Claims) -> AnyPlan:
+    """Return the plan for a sampler of these claims.
+
+    Law rows are in its format, by position where it draws the drafts; trees are chains where it takes no others.
+    """
+    if isinstance(plan, SequencePlan):
+        return replace(plan, group=plan.group.rounded(claims.dtype))
+    if claims.chains:
+        plan = chained(plan)
+    group = plan.group.rounded(claims.dtype)
+    return replace(plan, group=by_position(group) if claims.own_drafts else group)
 
 
-def _misfit(plan: Plan, claims: Claims) -> str | None:
+def _nothing(
+    name: str, suite: Suite, options: GateOptions, selection: Selection, claims: Claims, found: SamplerResult
+) -> str:
+    """Say why a sampler has nothing to run: what was asked for, and which rule is its own."""
+    text = f"no case of suite {suite.name} to run for {name}"
+    if found.cases:
+        return f"{text}: all {len(found.cases)} are skipped, the first since {found.cases[0].reason}"
+    own = f"its rule{'s are' if len(claims.rules) > 1 else ' is'} {', '.join(claims.rules)}"
+    if not options.cases:
+        return f"{text}: {own}"
+    named = " ".join(f"--case {glob}" for glob in options.cases)
+    if selection.rules.intersection(claims.rules):  # fixed coins and probes
+        return f"{text}: the cases of {named} are for samplers with coins = True"
+    return f"{text}: {own}, and {named} names cases of rule {', '.join(sorted(selection.rules))}"
+
+
+def _misfit(plan: AnyPlan, claims: Claims) -> str | None:
     """Say why a sampler of these claims is not run on a group, or None."""
     group = plan.group
     if claims.max_vocab is not None and group.vocab > claims.max_vocab:
@@ -278,6 +351,8 @@ def _misfit(plan: Plan, claims: Claims) -> str | None:
         return "the sampler takes no thresholds below 1"
     if not claims.greedy and any(case.params.greedy for case in group.cases):
         return "the sampler takes no temperature 0"
+    if claims.chains and isinstance(plan, SequencePlan) and not plan.group.chains:
+        return "the sampler takes chains alone"
     return None
 
 
@@ -295,17 +370,18 @@ def _shrink(
     untimed = 0, "the sampler could not be timed", False
     if budget is not None:
         trial = replace(judge_of, across=AcrossCases())
-        found = fitting(sweep, trial.group, budget, options.workers, MOST_SHRINK)
+        found = fitting(sweep, trial.group, budget, MOST_SHRINK)
         return untimed if found is None else (*found, True)
     if own is not None:
         return own, f"fixed for this sampler in suite {suite.name}", True
     seconds = sweep.estimate()
     if seconds is None:
         return untimed
+    seconds /= sweep.abreast
     k = 0
-    while seconds / 2**k > suite.seconds * options.workers and k < MOST_SHRINK:
+    while seconds / 2**k > suite.seconds and k < MOST_SHRINK:
         k += 1
-    rate = f"about {seconds / options.workers:.0f} s for all draws, against {suite.seconds:.0f} s allowed"
+    rate = f"about {seconds:.0f} s for all draws, against {suite.seconds:.0f} s allowed"
     return k, f"speed of its first calls: {rate}", True
 
 

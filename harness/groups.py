@@ -25,6 +25,7 @@ __all__ = ["FixedCoins", "Group", "Plan", "Shard"]
 
 Ints = NDArray[np.int64]
 Singles = NDArray[np.float32]
+Rng = np.random.Generator
 
 CALLS_PER_SHARD = 64
 LARGEST_BATCH = 4096
@@ -213,6 +214,16 @@ class Plan:
         return rows
 
     @property
+    def rows_per_call(self) -> int:
+        """Rows of a call of verify."""
+        return self.rows_per_case * len(self.group)
+
+    @property
+    def rows(self) -> int:
+        """Rows of verify in all, before shrinking."""
+        return self.n * len(self.group)
+
+    @property
     def calls(self) -> int:
         """Calls in all, before shrinking."""
         return self.n // self.rows_per_case
@@ -232,8 +243,27 @@ class Plan:
         rows = which[:, None] * group.rows + np.arange(nodes) % group.rows
         if group.redrawn:
             self._redraw(number, which, candidates, rows)
-        first = group.cases[0]
-        request = Request(
+        uniforms = (self.fixed.nodes[which], self.fixed.final[which]) if self.fixed else None
+        uniforms = uniforms or (coins(rng, batch, nodes), coins(rng, batch))
+        return self.request(which, candidates, rows, uniforms, rng, number), which
+
+    def request(
+        self, which: Ints, candidates: Ints, rows: Ints, uniforms: tuple[Singles, Singles], rng: Rng, number: int
+    ) -> Request:
+        """Return call ``number`` for rows of cases ``which`` int64 [B].
+
+        Parameters
+        ----------
+        candidates, rows : int64 [B, N]
+            Token and law row of each node.
+        uniforms : float32 [B, N] and [B]
+            The coins of the nodes, and the final ones.
+        rng : numpy.random.Generator
+            For the seed of the call.
+        """
+        tables, batch, nodes = self.group.tables, len(which), self.group.nodes
+        first = self.group.cases[0]
+        return Request(
             candidates=candidates,
             parents=tables.parents[which],
             node_count=tables.node_count[which],
@@ -250,14 +280,13 @@ class Plan:
             min_p=tables.min_p[which],
             threshold_single=first.threshold_single,
             threshold_acc=first.threshold_acc,
-            coins=coins(rng, batch, nodes) if self.fixed is None else self.fixed.nodes[which],
-            final_coins=coins(rng, batch) if self.fixed is None else self.fixed.final[which],
+            coins=uniforms[0],
+            final_coins=uniforms[1],
             seed=int(rng.integers(2**31)),
-            seeds=np.repeat(self._seeds, 2)[:batch],
+            seeds=np.resize(np.repeat(self._seeds, 2), batch),
             positions=1 + number * batch + np.arange(batch, dtype=np.int64),
             dtype=first.dtype,
         )
-        return request, which
 
     @cached_property
     def _seeds(self) -> Ints:

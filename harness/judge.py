@@ -11,19 +11,24 @@ from .case import Case
 from .claimed import TOKEN_DECIDES, Unstated, claimed_law
 from .coincase import CoinCase, impossible, judge_coins
 from .counts import SequenceCounts, prefix_counts
+from .decode.sequences import SequenceCase, SequencePlan
 from .followed import followed
+from .groups import Plan
 from .known import Seen
 from .law import Law
 from .matches import KINDS, Matches, PairCounts
 from .picture import picture
+from .probegroup import ProbePlan
+from .probejudge import judge_probe
+from .reads import Subject
 from .results import CaseResult, MinDetectable, SamplerResult, Where
 from .rules import rule
 from .samplers.base import Claims
 from .selection import Selection
 from .stats.evidence import combine
 from .stats.independence import AcrossCases
-from .stats.power import min_detectable
-from .stats.verdict import Judgement, judge
+from .stats.power import min_detectable, unseen
+from .stats.verdict import FOLLOWS, REFUTES, Judgement, judge
 from .streams import stream
 from .sweep import GroupRun
 
@@ -48,27 +53,36 @@ class Judge:
     shrink: int = 0
     across: AcrossCases = field(default_factory=AcrossCases)
     """Gathers what the tests over all cases need."""
+    poison: bool = False
 
     def group(self, run: GroupRun) -> list[CaseResult]:
         """Return what was found of the wanted cases of a group."""
-        cases = run.plan.group.cases
         names = self.selection.names[run.plan.group.name]
-        if run.plan.fixed is not None:
+        if isinstance(run.plan, ProbePlan):
+            probed = zip(run.plan.group.cases, run.plan.subjects(self.claims), strict=True)
+            return [self._probe(run, case, g, one) for g, (case, one) in enumerate(probed) if case.name in names]
+        if isinstance(run.plan, Plan) and run.plan.fixed is not None:
             (entry,) = (entry for entry in self.selection.suite.coins if entry.name == run.plan.group.name)
-            return [self._coins(run, g, member) for g, member in enumerate(entry.members) if member.name in names]
+            judged = zip(run.plan.group.cases, entry.members, strict=True)
+            return [self._coins(run, case, g, one) for g, (case, one) in enumerate(judged) if case.name in names]
         pairs = None
         if run.pairs is not None:
             pairs = run.pairs.between_instances()
             self.across.add_tables(pairs.tables)
-        return [self._case(run, g, pairs) for g, case in enumerate(cases) if case.name in names]
+        if isinstance(run.plan, SequencePlan):
+            several = enumerate(run.plan.group.cases)
+            return [self._sequences(run, case, g, pairs) for g, case in several if case.name in names]
+        cases = enumerate(run.plan.group.cases)
+        return [self._case(run, case, g, pairs) for g, case in cases if case.name in names]
 
     def suite_tests(self, found: SamplerResult) -> None:
         """Add the tests over all cases to ``found``, and say so where equal rows need not give equal results."""
         rng = stream("pairs", self.seed, self.selection.suite.name)
         tests = self.across.tests(self.alpha, self.claims.coins, rng)
+        refuted = any(map(_refuted, found.cases))
         found.suite_tests += [
             {"test": test.test, "p_value": test.p_value, "alpha": test.alpha, "biased": test.biased, **test.detail}
-            | ({"says": test.says} if test.biased else {})
+            | ({"says": test.says + FOLLOWS * (refuted and test.rests_on_laws)} if test.biased else {})
             for test in tests
         ]
         reason = None
@@ -79,9 +93,9 @@ class Judge:
         if reason is not None:
             found.not_tried.append({"kind": "reproducibility", "reason": reason})
 
-    def _coins(self, run: GroupRun, g: int, member: CoinCase) -> CaseResult:
+    def _coins(self, run: GroupRun, case: Case, g: int, member: CoinCase) -> CaseResult:
         """Return what was found of a coin case, which spends nothing of alpha."""
-        case, result = run.plan.group.cases[g], self._result(run, g, 0.0)
+        result = self._result(run, case, 0.0)
         if not run.counts:
             return result
         emitted = run.counts[g]
@@ -100,9 +114,66 @@ class Judge:
             result.where = [Where(list(found.prefix), found.node, found.token, 0.0, 1.0, 0.0, found.kind)]
         return result
 
-    def _result(self, run: GroupRun, g: int, alpha: float) -> CaseResult:
+    def _probe(self, run: GroupRun, case: Case, g: int, subject: Subject) -> CaseResult:
+        """Return what was found of a case whose law was measured, which spends nothing of alpha either."""
+        result = self._result(run, case, 0.0)
+        if not run.probed:
+            return result
+        known = self.selection.suite.known
+        excused, named = known.of(self.name, self.versions, case.name), known.naming(self.name, case.name)
+        try:
+            judgement = judge_probe(subject, run.probed[g], excused, named)
+        except Unstated as why:
+            result.verdict, result.reason = "skipped", str(why)
+            return result
+        result.verdict, result.reason = judgement.verdict, judgement.reason
+        result.n = run.probed[g].rows
+        result.p_value = {"biased": 0.0, "known": None, "skipped": None}.get(judgement.verdict, 1.0)
+        decides = judgement.verdict not in ("known", "skipped")
+        found = {"p_value": 0.0 if judgement.verdict in ("biased", "known") else 1.0, "decides": decides, "share": 1.0}
+        result.evidence = [{"test": "probe", **found, **judgement.detail}, *judgement.seen]
+        result.where, result.diagnosis = judgement.where, judgement.diagnosis
+        return result
+
+    def _sequences(self, run: GroupRun, case: SequenceCase, g: int, pairs: PairCounts | None) -> CaseResult:
+        """Return what was found of a case of many steps: whole sequences, under any rule."""
+        alpha = self.selection.alpha(case.name, self.claims.rules, self.alpha)
+        result = self._result(run, case, alpha)
+        if pairs is None:
+            return result
+        try:
+            law = self.laws.get(case.name) or case.law(self.claims)
+        except Unstated as why:
+            result.verdict, result.reason = "skipped", str(why)
+            return result
+        self.laws[case.name] = law
+        rng = stream("pit", self.seed, self.selection.suite.name, result.group, case.name)
+        matches = {kind: pairs.matches(kind, g) for kind in KINDS}
+        judgement = judge(law, run.counts[g], alpha, rng, nodes=case.nodes, matches=matches)
+        self.across.add_case(
+            case.name, law, matches, judgement.evidence, conditional=False, redrawn=case.how != "given"
+        )
+        result.verdict = "biased" if judgement.biased else "pass"
+        self._put(result, judgement, law, conditional=False)
+        return result
+
+    def _put(self, result: CaseResult, judgement: Judgement, law: Law, *, conditional: bool) -> None:
+        """Write a judgement into the result of a case, whose verdict is there already."""
+        result.n = judgement.n
+        result.p_value = judgement.p_value
+        result.reason = judgement.reason
+        result.evidence = [
+            {"test": part.test, "p_value": part.p_value, "decides": part.decides, "share": part.share, **part.detail}
+            for part in judgement.evidence
+        ]
+        result.certified_tv = judgement.certified_tv
+        least = min_detectable(law, judgement.n, result.alpha, conditional=conditional)
+        result.min_detectable = MinDetectable(**least, unseen=unseen(law, least))
+        shown = judgement.where[: ROWS_OF_A_PASS if result.verdict == "pass" else None]
+        result.where = [Where(**asdict(row)) for row in shown]
+
+    def _result(self, run: GroupRun, case: Case | SequenceCase, alpha: float) -> CaseResult:
         """Return the result of a case before its draws are looked at."""
-        case = run.plan.group.cases[g]
         return CaseResult(
             case=case.name,
             group=run.plan.group.name,
@@ -113,13 +184,12 @@ class Judge:
             reason=run.broken or run.skipped,
             min_detectable=MinDetectable(None, None, None),
             seconds=round(run.seconds / len(run.plan.group), 3),
-            reproduce=self._reproduce(case),
+            reproduce=self._reproduce(case.name),
         )
 
-    def _case(self, run: GroupRun, g: int, pairs: PairCounts | None) -> CaseResult:
-        case = run.plan.group.cases[g]
+    def _case(self, run: GroupRun, case: Case, g: int, pairs: PairCounts | None) -> CaseResult:
         alpha = self.selection.alpha(case.name, self.claims.rules, self.alpha)
-        result = self._result(run, g, alpha)
+        result = self._result(run, case, alpha)
         if pairs is None:
             return result
         counts = run.counts[g]
@@ -149,20 +219,12 @@ class Judge:
             conditional=lossless_only,
             redrawn=case.draft is not None,
         )
-        result.n = judgement.n
         result.verdict = "biased" if biased else "known" if seen else "pass"
-        result.p_value = judgement.p_value
+        self._put(result, judgement, law, conditional=lossless_only)
         result.reason = "; ".join(one.finding.describe() for one in seen) or judgement.reason
-        result.evidence = [
-            {"test": part.test, "p_value": part.p_value, "decides": part.decides, "share": part.share, **part.detail}
-            for part in judgement.evidence
-        ]
         result.evidence += [one.evidence for one in seen]
-        result.certified_tv = judgement.certified_tv
-        result.min_detectable = MinDetectable(**min_detectable(law, judgement.n, alpha, conditional=lossless_only))
-        deviates = result.verdict != "pass"
-        result.where = [Where(**asdict(row)) for row in judgement.where[: None if deviates else ROWS_OF_A_PASS]]
-        result.tree = picture(case, law, counts, judgement.where, reach_known=not lossless_only, full=deviates)
+        full = result.verdict != "pass"
+        result.tree = picture(case, law, counts, judgement.where, reach_known=not lossless_only, full=full)
         if self.claims.semantics is not None and (biased or law.undecided is not None):
             result.diagnosis = followed(case, self.claims.semantics, counts, alpha, rng)
         return result
@@ -199,9 +261,18 @@ class Judge:
             return whole, [], law
         return replace(rest, where=whole.where), seen, without(law, prefixes)[0]
 
-    def _reproduce(self, case: Case) -> str:
+    def _reproduce(self, case: str) -> str:
         chosen = self.selection
-        command = ["chitree", "gate", "--sampler", self.name, "--case", chosen.argument(case.name)]
+        command = ["chitree", "gate", "--sampler", self.name, "--case", chosen.argument(case)]
         command += ["--suite", chosen.suite.name, "--seed", str(self.seed)]
-        command += ["--alpha", repr(chosen.alone(case.name, self.alpha)), "--shrink", str(self.shrink)]
+        command += ["--alpha", repr(chosen.alone(case, self.alpha)), "--shrink", str(self.shrink)]
+        command += ["--poison"] * self.poison
         return shlex.join(command)
+
+
+def _refuted(case: CaseResult) -> bool:
+    """Whether the law of a case itself is refuted, so that tests that rest on it are in doubt."""
+    return case.verdict == "biased" and any(
+        part["test"] in REFUTES and part["decides"] and part["p_value"] / part["share"] <= case.alpha
+        for part in case.evidence
+    )

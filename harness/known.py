@@ -36,13 +36,14 @@ Token = Annotated[int, msgspec.Meta(ge=0)]
 class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is excused: in the cases of this name or glob, ``token`` after exactly ``prefix``, where ``layer`` fails.
 
-    Layer "support" is a token that the law finds impossible there, "cells" one that comes too often or too rarely.
+    Layer "support" is a token that the law finds impossible there, "cells" one that comes too often or too rarely, and
+    "probe" either, as measured without noise.
     """
 
     case: Text
     prefix: tuple[Token, ...]
     token: Token
-    layer: Literal["support", "cells"]
+    layer: Literal["support", "cells", "probe"]
 
 
 class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -110,7 +111,9 @@ class Excused:
         strays = counts.strays
         for outcome in self.outcomes:
             m = law.find(outcome.prefix)
-            if m < 0 or outcome.token >= law.vocab or (law.rows[m, outcome.token] > 0.0) != (outcome.layer == "cells"):
+            if m < 0 or outcome.token >= law.vocab or outcome.layer == "probe":
+                continue
+            if (law.rows[m, outcome.token] > 0.0) != (outcome.layer == "cells"):
                 continue
             tokens[m, outcome.token] = True
             strays = [stray for stray in strays if not _is(stray, m, outcome.token)]
@@ -123,7 +126,7 @@ class Excused:
         found = []
         for finding, outcome in zip(self.findings, self.outcomes, strict=True):
             m = law.find(outcome.prefix)
-            if m < 0 or outcome.token >= law.vocab:
+            if m < 0 or outcome.token >= law.vocab or outcome.layer == "probe":
                 continue
             at = (counts.prefix == m) & (counts.token == outcome.token)
             count, probability = int(counts.count[at].sum()), float(law.rows[m, outcome.token])

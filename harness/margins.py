@@ -129,7 +129,7 @@ class _Kept:
         return self.only(other.surely, other.possibly)
 
     def top_k(self, k: int, ties: str) -> _Kept:
-        """Keep who has fewer than k tokens ahead; among equals ("exact") the lower ids are."""
+        """Keep who has fewer than k tokens ahead; among equals the lower ids are ("exact"), or may be any ("any")."""
         if k <= 0 or k >= self.vocab:
             return self
         surely, possibly = np.zeros(self.vocab, bool), np.zeros(self.vocab, bool)
@@ -139,8 +139,9 @@ class _Kept:
         before = np.concatenate([[0], np.cumsum(alive)])  # of the surely left
         place = np.arange(len(ids))
         first, last = np.searchsorted(x, x, "left"), np.searchsorted(x, x, "right")
-        equal_ahead = place - first if ties == "exact" else np.zeros(len(ids), np.int64)
-        equal_ahead_surely = before[place] - before[first] if ties == "exact" else equal_ahead
+        nobody = np.zeros(len(ids), np.int64)
+        equal_ahead = {"all": nobody, "exact": place - first, "any": last - first - 1}[ties]
+        equal_ahead_surely = before[place] - before[first] if ties == "exact" else nobody
         near = np.searchsorted(x, x + self.blur, "right")
         may_be_ahead = first + equal_ahead + (near - last)
         far = np.searchsorted(x, x - self.blur, "left")

@@ -46,6 +46,11 @@ class FirstTokens:
             usable[g] = not undecided.any()
         return cls(lower, mass, usable)
 
+    @classmethod
+    def from_rows(cls, rows: Floats) -> FirstTokens:
+        """Return the places by laws of the first token that are known, float64 [G, V], tokens by number."""
+        return cls(np.cumsum(rows, axis=1) - rows, rows, np.ones(len(rows), bool))
+
     def bins(self, which: Ints, token: Ints, uniforms: Floats) -> Ints:
         """Return the bin, of BINS, of each row's first token, uniform under its law; -1 where that is not known."""
         rank = self.lower[which, token] + self.mass[which, token] * uniforms

@@ -14,8 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .counts import SequenceCounts
-from .groups import Plan, Shard
+from .decode.sequences import AnyPlan
+from .groups import Shard
 from .matches import BINS, KINDS, TABLES, PairCounts
+from .measured import Measured
+from .measured import packed as measured_tables
+from .measured import unpacked as from_tables
 
 __all__ = [
     "Beat",
@@ -25,6 +29,8 @@ __all__ = [
     "Garbled",
     "Grid",
     "PackedPairs",
+    "PackedProbe",
+    "ProbeDone",
     "Ready",
     "Reply",
     "ShardDone",
@@ -114,7 +120,7 @@ class Channel:
 class ShardJob:
     """Run one shard of a plan with a fresh sampler."""
 
-    plan: Plan
+    plan: AnyPlan
     shard: Shard
 
 
@@ -211,6 +217,35 @@ class ShardDone(msgspec.Struct, tag=True):
     pairs: PackedPairs | None = None
 
 
+class PackedProbe(msgspec.Struct):
+    """A :class:`Measured` on the wire: its tables, see :func:`harness.measured.packed`."""
+
+    counts: list[int]
+    bounds: list[float]
+    tables: list[Grid]
+    reasons: list[str]
+
+    @classmethod
+    def of(cls, measured: Measured) -> PackedProbe:
+        """Pack a measured law."""
+        counts, bounds, tables, reasons = measured_tables(measured)
+        return cls(counts, bounds, [Grid.of(table) for table in tables], reasons)
+
+    def unpack(self, nodes: int, vocab: int) -> Measured:
+        """Return the measured law; Garbled where it is none of a case of so many nodes and tokens."""
+        tables = [grid.unpack() for grid in self.tables]
+        try:
+            return from_tables(self.counts, self.bounds, tables, self.reasons, nodes, vocab)
+        except ValueError as error:
+            raise Garbled(str(error)) from None
+
+
+class ProbeDone(msgspec.Struct, tag=True):
+    """The law of the sampler is measured, one entry a case of the group."""
+
+    cases: list[PackedProbe]
+
+
 class Failed(msgspec.Struct, tag=True):
     """The sampler broke, or (``usage``) what was asked for is no sampler; one line says how."""
 
@@ -218,9 +253,11 @@ class Failed(msgspec.Struct, tag=True):
     usage: bool = False
     fatal: bool = False
     """True where no shard of this sampler can run: it cannot be imported or made."""
+    trace: str = ""
+    """The traceback, for who wants to read it."""
 
 
-Reply = Ready | Beat | ShardDone | Failed
+Reply = Ready | Beat | ShardDone | ProbeDone | Failed
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Reply)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from .errors import UsageError
+from .errors import Unwritten, UsageError
 
 __all__ = [
     "EXIT_CODES",
@@ -20,6 +21,7 @@ __all__ = [
     "SamplerResult",
     "TreeNode",
     "TreePicture",
+    "Unfinished",
     "Where",
     "merged",
     "read",
@@ -38,7 +40,9 @@ class Where(msgspec.Struct):
     """One next-token probability, conditional on the prefix: what the law says and what was seen.
 
     ``kind`` is "cell", or says why an emission is impossible: "token" (probability 0), "accepted" (nothing may follow
-    that token there) or "length" (more tokens than the depth limit allows).
+    that token there) or "length" (more tokens than the depth limit allows). Of a law that was measured it says what
+    comes with this probability: "accepted-draft" (the step goes on after the token), "last" (it ends with it) or "next"
+    (either).
     """
 
     prefix: list[int]
@@ -100,12 +104,16 @@ class TreePicture(msgspec.Struct, kw_only=True):
     nodes: list[TreeNode]
 
 
-class MinDetectable(msgspec.Struct):
-    """The smallest biases that a case sees with 90% power; None where there is no such bias."""
+class MinDetectable(msgspec.Struct, omit_defaults=True):
+    """The smallest biases that a case sees with 90% power; None where there is no such bias, or where it sees none.
+
+    ``unseen`` names the latter: of whatever size, a bias of that kind is not known to be seen.
+    """
 
     move: float | None
     leak: float | None
     temperature: float | None
+    unseen: list[str] = []
 
 
 class CaseResult(msgspec.Struct, kw_only=True):
@@ -148,8 +156,19 @@ class SamplerResult(msgspec.Struct, kw_only=True):
     cases: list[CaseResult] = msgspec.field(default_factory=list)
 
 
+class Unfinished(msgspec.Struct, kw_only=True):
+    """Of a run that goes on, or was ended before its time: what it was asked for.
+
+    ``cases`` holds how many cases there are of each sampler, None while that is not known; ``resumable`` says whether
+    ``chitree gate --resume`` can go on with it.
+    """
+
+    cases: dict[str, int | None]
+    resumable: bool
+
+
 class Results(msgspec.Struct, kw_only=True):
-    """What a run found."""
+    """What a run found; ``poison`` says that fresh memory held garbage, ``unfinished`` is there until the run's end."""
 
     schema: int = SCHEMA
     chitree: str
@@ -157,6 +176,8 @@ class Results(msgspec.Struct, kw_only=True):
     seed: int
     alpha: float
     suite: str
+    poison: bool = False
+    unfinished: Unfinished | msgspec.UnsetType = msgspec.UNSET
     verdict: Verdict
     samplers: list[SamplerResult] = msgspec.field(default_factory=list)
 
@@ -205,15 +226,21 @@ def _merged(now: SamplerResult, before: SamplerResult) -> SamplerResult:
 def write(results: Results, path: Path) -> None:
     """Write results.json whole or not at all: readers never see half a file. NaN and infinity become null.
 
-    A case is a line: thousands of them stay small, and two files can be compared line by line.
+    A case is a line: thousands of them stay small, and two files can be compared line by line. Raises Unwritten.
     """
     samplers = [
         _opened(msgspec.structs.replace(entry, cases=[]), "cases", map(_encoded, entry.cases))
         for entry in results.samplers
     ]
     part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_bytes(_opened(msgspec.structs.replace(results, samplers=[]), "samplers", samplers) + b"\n")
-    os.replace(part, path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(_opened(msgspec.structs.replace(results, samplers=[]), "samplers", samplers) + b"\n")
+        os.replace(part, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise Unwritten(path, error) from None
 
 
 def _opened(head: msgspec.Struct, name: str, lines: Iterable[bytes]) -> bytes:

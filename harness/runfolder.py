@@ -21,9 +21,9 @@ from typing import Any
 import msgspec
 
 from . import __version__
-from .errors import UsageError
-from .groups import Plan
-from .protocol import CaseCounts, Garbled, PackedPairs
+from .decode.sequences import AnyPlan, SequencePlan
+from .errors import Unwritten, UsageError
+from .protocol import CaseCounts, Garbled, PackedPairs, PackedProbe
 from .sweep import GroupRun
 
 __all__ = ["Kept", "Recorded", "RunFolder", "recorded"]
@@ -44,6 +44,7 @@ class Recorded(msgspec.Struct, kw_only=True):
     budget: float | None
     fail_fast: bool
     strict: bool
+    poison: bool = False
 
 
 class _Run(msgspec.Struct):
@@ -64,7 +65,8 @@ class _Saved(msgspec.Struct):
     digest: str
     seconds: float
     cases: list[CaseCounts]
-    pairs: PackedPairs
+    pairs: PackedPairs | None
+    probed: list[PackedProbe] = []
 
 
 class RunFolder:
@@ -138,17 +140,18 @@ class Kept:
         return decided[self.sampler]
 
     def save(self, run: GroupRun, shrink: int) -> None:
-        """Keep a finished group, durably."""
-        assert run.pairs is not None
+        """Keep a finished group, durably; where that is not possible, the run goes on without."""
         saved = _Saved(
             _digest(run.plan, shrink),
             run.seconds,
             [CaseCounts.of(counts) for counts in run.counts],
-            PackedPairs.of(run.pairs),
+            None if run.pairs is None else PackedPairs.of(run.pairs),
+            [PackedProbe.of(part) for part in run.probed],
         )
-        _put(self._file(run.plan), zlib.compress(msgspec.msgpack.encode(saved), 1))
+        with contextlib.suppress(Unwritten):
+            _put(self._file(run.plan), zlib.compress(msgspec.msgpack.encode(saved), 1))
 
-    def load(self, plan: Plan, shrink: int) -> GroupRun | None:
+    def load(self, plan: AnyPlan, shrink: int) -> GroupRun | None:
         """Return a group that was finished with just these draws, or None."""
         try:
             data = zlib.decompress(self._file(plan).read_bytes())
@@ -156,11 +159,14 @@ class Kept:
             if saved.digest != _digest(plan, shrink):
                 return None
             counts = [part.unpack() for part in saved.cases]
-            return GroupRun(plan, counts, saved.pairs.unpack(len(plan.group)), seconds=saved.seconds)
+            group = plan.group
+            pairs = None if saved.pairs is None else saved.pairs.unpack(len(group))
+            probed = [part.unpack(group.nodes, group.vocab) for part in saved.probed]
+            return GroupRun(plan, counts, pairs, probed, seconds=saved.seconds)
         except (OSError, zlib.error, msgspec.DecodeError, Garbled):
             return None  # none, or damaged: it is run again
 
-    def _file(self, plan: Plan) -> Path:
+    def _file(self, plan: AnyPlan) -> Path:
         key = hashlib.sha256(f"{self.sampler}\0{plan.group.name}".encode(errors="surrogateescape")).hexdigest()
         return self.folder.path / PROGRESS / key[:32]
 
@@ -190,10 +196,13 @@ def _shown(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _digest(plan: Plan, shrink: int) -> str:
+def _digest(plan: AnyPlan, shrink: int) -> str:
     """Return a hash of all that the draws of a group follow from."""
+    if isinstance(plan, SequencePlan):
+        return f"{plan.digest}-{shrink}"
     group = plan.group
-    sha = hashlib.sha256(repr((group.name, plan.suite, plan.seed, plan.n, shrink)).encode(errors="surrogateescape"))
+    head = (group.name, plan.suite, plan.seed, plan.n, shrink, type(plan).__name__)
+    sha = hashlib.sha256(repr(head).encode(errors="surrogateescape"))
     for case in group.cases:
         shape = (case.rule, case.params, case.depth_limit, case.nodes, case.tree.children)
         rest = (case.name, case.dtype, case.replacement, case.threshold_single, case.threshold_acc)
@@ -218,4 +227,4 @@ def _put(path: Path, data: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink()
-        raise UsageError(f"{path.parent}: cannot be written: {error.strerror}") from None
+        raise Unwritten(path, error) from None

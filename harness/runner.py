@@ -189,14 +189,14 @@ class _Told:
 
 def _message(case: CaseResult) -> str:
     """Say in lines what came of a case: the worst places first, and at last how to run it again."""
-    from reports import describe, printable
+    from reports import describe, places, printable
 
     if case.p_value is None:
         lines = [f"{case.case}: {case.verdict}: {case.reason or 'no reason given'}"]
     else:
         figures = f"p = {case.p_value:.3g} at alpha {case.alpha:.3g}, n = {case.n:,}"
         lines = [f"{case.case}: {case.verdict}, {figures}{f'; {case.reason}' if case.reason else ''}"]
-        lines += [f"  {describe(row)}" for row in case.where[:_WHERE_ROWS]]
+        lines += [f"  {describe(row)}" for row in places(case)[:_WHERE_ROWS]]
     return "\n".join(map(printable, [*lines, f"  {case.reproduce}"]))
 
 

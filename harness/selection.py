@@ -14,9 +14,10 @@ from .coincase import CoinGroup
 from .decoys import surrounded
 from .errors import UsageError
 from .known import Excused
+from .probegroup import ProbeGroup
 from .samplers.base import Claims
 from .stats.alpha import case_alpha
-from .suite import Suite, SuiteGroup
+from .suite import Entry, SequenceEntry, Suite, SuiteGroup
 
 __all__ = ["Selection", "find", "is_file", "select"]
 
@@ -51,36 +52,43 @@ class Selection:
         return {entry.rule for entry in self.entries}
 
     @property
-    def entries(self) -> list[SuiteGroup | CoinGroup]:
-        """Groups with a case that is judged, those of coin cases last."""
+    def entries(self) -> list[Entry]:
+        """Groups with a case that is judged, those of coin cases and those that are probed last."""
         return [entry for entry in self.suite.entries if entry.name in self.names]
 
     def groups(self, rules: Iterable[str]) -> list[SuiteGroup]:
         """Return the groups of these rules in which cases are judged."""
         return [entry for entry in self.suite.groups if entry.rule in rules and entry.name in self.names]
 
-    def cases(self, rules: Iterable[str]) -> list[str]:
-        """Return the names of the cases of these rules that are judged, in the suite's order."""
-        return [name for entry in self.groups(rules) for name in entry.names if name in self.names[entry.name]]
+    def sequence_groups(self, rules: Iterable[str]) -> list[SequenceEntry]:
+        """Return the groups of many steps of these rules in which cases are judged."""
+        return [entry for entry in self.suite.sequences if entry.rule in rules and entry.name in self.names]
 
-    def coin_groups(self, sampler: str, claims: Claims) -> list[CoinGroup]:
-        """Return the groups of coin cases in which cases are judged, for a sampler of these claims.
+    def cases(self, rules: Iterable[str]) -> list[str]:
+        """Return the names of the drawn cases of these rules that are judged, in the suite's order."""
+        groups: list[SuiteGroup | SequenceEntry] = [*self.groups(rules), *self.sequence_groups(rules)]
+        return [name for entry in groups for name in entry.names if name in self.names[entry.name]]
+
+    def coin_groups(self, sampler: str, claims: Claims) -> list[CoinGroup | ProbeGroup]:
+        """Return the groups of coin cases and those that are probed in which cases are judged, for these claims.
 
         Those of its rules, where all its randomness is the coins; of what verifiers need not take, only the groups of
-        which a finding names the sampler.
+        which a finding names the sampler. Where it draws its own drafts, these cannot be held, and nothing is probed.
         """
         if not claims.coins:
             return []
+        entries: list[CoinGroup | ProbeGroup] = [*self.suite.coins]
+        entries += [] if claims.own_drafts else self.suite.probes
         return [
             entry
-            for entry in self.suite.coins
+            for entry in entries
             if entry.rule in claims.rules
             and entry.name in self.names
             and (not entry.outside or any(self.suite.known.naming(sampler, name) for name in entry.names))
         ]
 
     def coin_cases(self, sampler: str, claims: Claims) -> list[str]:
-        """Return the names of the coin cases that are judged, in the suite's order."""
+        """Return the names of the coin cases and of those probed that are judged, in the suite's order."""
         groups = self.coin_groups(sampler, claims)
         return [name for entry in groups for name in entry.names if name in self.names[entry.name]]
 
@@ -156,6 +164,8 @@ def find(suite: Suite, name: str) -> Case:
     if len(found) > 1:
         some = ", ".join(found[:5])
         raise UsageError(f"{name!r} matches {len(found)} cases of suite {suite.name}, one is expected: {some}, ...")
+    if suite.sequence_case(found[0]) is not None:
+        raise UsageError(f"{found[0]!r} is a case of many steps, which is no single tree; `chitree law` gives its law")
     return suite.case(found[0])
 
 

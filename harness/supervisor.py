@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,15 +21,20 @@ from pathlib import Path
 from typing import IO
 
 from .counts import SequenceCounts
-from .errors import UsageError
+from .errors import UsageError, told
 from .matches import PairCounts
-from .protocol import Beat, Channel, Failed, Garbled, Ready, Reply, ShardDone, ShardJob, decode
+from .measured import Measured
+from .poison import ENVIRONMENT
+from .probegroup import ProbePlan
+from .protocol import Beat, Channel, Failed, Garbled, ProbeDone, Ready, Reply, ShardDone, ShardJob, decode
 
 __all__ = ["Limits", "SamplerBroke", "Worker"]
 
 _ROOT = Path(__file__).resolve().parent.parent
 _BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from harness.worker import main; main(*map(eval, sys.argv[2:]))"
 _LAST_WORDS = 2000
+_DRAINED_WITHIN = 0.05
+"""Seconds after which what a sampler printed before its reply has come."""
 _PIPE_BYTES = 1 << 20
 _GUARD = ["/bin/sh", "-c", "read line; kill -9 0"]
 """Run in the worker's process group: its input ends when the gate dies, however, and then the group ends too."""
@@ -75,12 +81,13 @@ class SamplerBroke(Exception):
     """A sampler could not do its work.
 
     ``how`` is "hang", "crash", "raised", "fatal" (it cannot be imported or made) or "usage" (it is no sampler, or
-    claims what is not there).
+    claims what is not there); ``trace`` its traceback and the end of what it printed.
     """
 
-    def __init__(self, how: str, message: str) -> None:
+    def __init__(self, how: str, message: str, trace: str = "") -> None:
         super().__init__(message)
         self.how = how
+        self.trace = trace
 
     def as_usage(self, sampler: str) -> UsageError:
         """Return the error to raise where it was no sampler that was named."""
@@ -97,6 +104,8 @@ class Worker:
     sampler: str
     limits: Limits
     threads: int
+    poison: bool = False
+    """Whether its fresh memory holds garbage."""
     seconds: list[float] = field(default_factory=list)
     """What the calls so far took in verify."""
     claims: dict[str, object] = field(default_factory=dict)
@@ -112,20 +121,28 @@ class Worker:
             return
         if self._ended:
             raise SamplerBroke("fatal", "the run has ended")
-        ours, theirs = socket.socketpair()
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            raise _unstarted(error) from None
         threads = str(self.threads)
         environment = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads)
         arguments = [str(_ROOT), str(theirs.fileno()), repr(self.sampler), str(self.limits.memory)]
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _BOOT, *arguments],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            process_group=0,
-            env={**environment, "CHITREE_THREADS": threads, **os.environ},
-        )
-        theirs.close()
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _BOOT, *arguments],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                process_group=0,
+                env={**environment, "CHITREE_THREADS": threads, **os.environ, **(ENVIRONMENT if self.poison else {})},
+            )
+        except OSError as error:
+            ours.close()
+            raise _unstarted(error) from None
+        finally:
+            theirs.close()
         self._process = process
         self._channel = Channel(ours, lambda: process.poll() is None)
         with contextlib.suppress(OSError):  # it has died already
@@ -146,7 +163,7 @@ class Worker:
         ready = self._receive(self.limits.first_call, "import")
         if isinstance(ready, Failed):
             self.close()
-            raise SamplerBroke("usage" if ready.usage else "fatal", ready.message)
+            raise SamplerBroke("usage" if ready.usage else "fatal", ready.message, self._left(ready.trace))
         if not isinstance(ready, Ready):
             raise self._garbled("import")
         self.claims = ready.claims
@@ -156,6 +173,31 @@ class Worker:
 
         Raises SamplerBroke, after which the next job starts a fresh process if this one died.
         """
+        reply, limit, during = self._served(job)
+        group, shard = job.plan.group, job.shard
+        if not isinstance(reply, ShardDone):
+            raise self._garbled(during)
+        with self._watched(limit, during):
+            counts = [part.unpack() for part in reply.cases]
+            pairs = reply.pairs.unpack(len(group)) if reply.pairs is not None else None
+        expected = [job.plan.rows_per_case * (shard.stop - shard.start)] * len(group)
+        known = all(part.tokens.max(initial=-1) < group.vocab for part in counts)
+        if [part.n for part in counts] != expected or not known or pairs is None:
+            raise self._garbled(during)
+        return counts, pairs
+
+    def probe(self, job: ShardJob) -> list[Measured]:
+        """Run the only shard of a plan that is probed and return the measured law of each case; raises as run does."""
+        reply, limit, during = self._served(job)
+        group = job.plan.group
+        if not isinstance(reply, ProbeDone) or len(reply.cases) != len(group):
+            raise self._garbled(during)
+        with self._watched(limit, during):
+            return [part.unpack(group.nodes, group.vocab) for part in reply.cases]
+        raise AssertionError
+
+    def _served(self, job: ShardJob) -> tuple[Reply, float, str]:
+        """Have one shard served and return the last reply, with the limit of the call before it and its name."""
         self.start()
         group, shard = job.plan.group, job.shard
         during = f"call {shard.start} of group {group.name}"
@@ -167,20 +209,14 @@ class Worker:
             if isinstance(reply, Beat):
                 own.append(reply.seconds)
                 self.seconds.append(reply.seconds)
-                during = f"call {min(shard.start + len(own), shard.stop - 1)} of group {group.name}"
+                last = len(own) if isinstance(job.plan, ProbePlan) else shard.stop - 1
+                during = f"call {min(shard.start + len(own), last)} of group {group.name}"
                 limit = max(self.limits.call, self.limits.factor * statistics.median(own))
-            elif isinstance(reply, ShardDone):
-                with self._watched(limit, during):
-                    counts = [part.unpack() for part in reply.cases]
-                    pairs = reply.pairs.unpack(len(group)) if reply.pairs is not None else None
-                expected = [job.plan.rows_per_case * (shard.stop - shard.start)] * len(group)
-                if [part.n for part in counts] != expected or pairs is None:
-                    raise self._garbled(during)
-                return counts, pairs
             elif isinstance(reply, Failed):
-                raise SamplerBroke("fatal" if reply.fatal else "raised", reply.message)
+                time.sleep(_DRAINED_WITHIN)
+                raise SamplerBroke("fatal" if reply.fatal else "raised", reply.message, self._left(reply.trace))
             else:
-                raise self._garbled(during)
+                return reply, limit, during
 
     def close(self) -> None:
         """End the process and everything that it started."""
@@ -189,6 +225,7 @@ class Worker:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
+        process.kill()  # it may have left its group
         process.wait()
         if self._guard is not None:
             assert self._guard.stdin is not None
@@ -215,7 +252,7 @@ class Worker:
             yield
         except TimeoutError:
             self.close()
-            raise SamplerBroke("hang", f"{during} did not return within {limit:g} s") from None
+            raise SamplerBroke("hang", f"{during} did not return within {limit:g} s", self._left()) from None
         except (EOFError, OSError):
             raise self._died(during) from None
         except Garbled:
@@ -239,10 +276,18 @@ class Worker:
             how = f"was killed by {_signal(-code)}"
         else:
             how = f"exited with code {code} without a reply"
-        words = " ".join(b"".join(self._words)[-_LAST_WORDS:].decode(errors="replace").split())
-        return SamplerBroke(
-            "crash", f"{during}: the worker {how}" + (f"; it last said: {words[-300:]}" if words else "")
-        )
+        words = told(lambda: b"".join(self._words)[-_LAST_WORDS:].decode(errors="replace"), "", _LAST_WORDS)
+        said = f"; it last said: {words[-300:]}" if words else ""
+        return SamplerBroke("crash", f"{during}: the worker {how}{said}", self._left())
+
+    def _left(self, trace: str = "") -> str:
+        """Return a traceback with the end of what the sampler printed."""
+        printed = b"".join(self._words.copy()).decode(errors="replace").strip()
+        return "\n".join(filter(None, [trace, f"-- it last printed:\n{printed}" if printed else ""]))
+
+
+def _unstarted(error: OSError) -> SamplerBroke:
+    return SamplerBroke("fatal", f"no process can be started for it here: {error.strerror}")
 
 
 def _signal(number: int) -> str:

@@ -7,21 +7,25 @@ import queue
 import statistics
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from .counts import SequenceCounts
-from .groups import Plan, Shard
+from .decode.sequences import AnyPlan, SequencePlan
+from .groups import Shard
 from .matches import PairCounts
+from .measured import Measured
+from .probegroup import ProbePlan
 from .protocol import ShardJob
 from .supervisor import Limits, SamplerBroke, Worker
 
 __all__ = ["GroupRun", "Keeper", "Pace", "Sweep"]
 
 TIMED_CALLS = 8
+T = TypeVar("T")
 
 
 @dataclass
@@ -29,13 +33,16 @@ class GroupRun:
     """What a sampler emitted for one group.
 
     ``counts`` has one entry a case, empty where the sampler broke; ``broken`` or ``skipped`` then says why. ``pairs``
-    holds what pairs of rows emitted.
+    holds what pairs of rows emitted. Of a group that is probed, ``probed`` has the measured law of each case instead.
     """
 
-    plan: Plan
+    plan: AnyPlan
     counts: list[SequenceCounts] = field(default_factory=list)
     pairs: PairCounts | None = None
+    probed: list[Measured] = field(default_factory=list)
     broken: str | None = None
+    trace: str = ""
+    """Of a sampler that broke: its traceback and the end of what it printed."""
     skipped: str | None = None
     seconds: float = 0.0
     """Wall time of the group's shards, added up."""
@@ -44,7 +51,7 @@ class GroupRun:
 class Keeper(Protocol):
     """Keeps finished groups, so that an interrupted sweep need not run them again."""
 
-    def load(self, plan: Plan, shrink: int) -> GroupRun | None:
+    def load(self, plan: AnyPlan, shrink: int) -> GroupRun | None:
         """Return the draws of a group that is finished already, or None."""
 
     def save(self, run: GroupRun, shrink: int) -> None:
@@ -72,11 +79,12 @@ class Sweep:
     skipped nevertheless.
     """
 
-    def __init__(self, sampler: str, workers: int, threads: int, limits: Limits) -> None:
-        self.plans: list[Plan] = []
+    def __init__(self, sampler: str, workers: int, threads: int, limits: Limits, poison: bool = False) -> None:
+        self.plans: list[AnyPlan] = []
         """What is run: set once the claims are known."""
         self._limits = limits
-        self._workers = [Worker(sampler, limits, max(1, threads // workers)) for _ in range(workers)]
+        self._workers = [Worker(sampler, limits, max(1, threads // workers), poison) for _ in range(workers)]
+        self._cores = max(1, threads)
         self._lock = threading.Lock()
         self._runs: dict[str, GroupRun] = {}
         self._left: dict[str, int] = {}
@@ -85,9 +93,14 @@ class Sweep:
         self._closed = False
 
     @property
-    def drawn(self) -> list[Plan]:
+    def drawn(self) -> list[AnyPlan]:
         """The plans with random coins."""
-        return [plan for plan in self.plans if plan.fixed is None]
+        return [plan for plan in self.plans if plan.fixed is None and not isinstance(plan, ProbePlan)]
+
+    @property
+    def abreast(self) -> int:
+        """How many of the workers run at the same time: no more than there are cores."""
+        return min(len(self._workers), self._cores)
 
     def claims(self) -> dict[str, object]:
         """Import the sampler and return the fields of its claims; raises SamplerBroke."""
@@ -97,30 +110,33 @@ class Sweep:
     def estimate(self) -> float | None:
         """Return the seconds that verify would take for all draws on one worker; None where it breaks.
 
-        From the median of the first calls of the smallest and of the largest group, whose draws are dropped; a row's
-        time is taken to grow linearly with N * V in between. A group that breaks here is broken.
+        From the median of the first calls of the smallest and of the largest group, of single steps where there are
+        such, whose draws are dropped; a row's time is taken to grow linearly with N * V in between. A group that breaks
+        here is broken.
         """
-        sizes = [plan.group.nodes * plan.group.vocab for plan in self.drawn]
+        timed = [plan for plan in self.drawn if not isinstance(plan, SequencePlan)] or self.drawn
+        sizes = [plan.group.nodes * plan.group.vocab for plan in timed]
         ends: list[float] = []
         for size in (min(sizes), max(sizes)):
-            seconds = self._row_seconds(self.drawn[sizes.index(size)])
+            seconds = self._row_seconds(timed[sizes.index(size)])
             if seconds is None:
                 return None
             ends.append(seconds)
-        row_seconds = np.interp(sizes, [min(sizes), max(sizes)], ends)
-        return float(np.dot(row_seconds, [plan.n * len(plan.group) for plan in self.drawn]))
+        drawn = [plan.group.nodes * plan.group.vocab for plan in self.drawn]
+        row_seconds = np.interp(drawn, [min(sizes), max(sizes)], ends)
+        return float(np.dot(row_seconds, [plan.rows for plan in self.drawn]))
 
-    def _row_seconds(self, plan: Plan) -> float | None:
+    def _row_seconds(self, plan: AnyPlan) -> float | None:
         """Return the median seconds a row in verify over the first calls of a plan."""
-        worker, shard = self._workers[0], Shard(0, min(TIMED_CALLS, plan.calls))
+        worker, shard = self._workers[0], Shard(0, min(_timed_calls(plan), plan.calls))
         worker.seconds.clear()
         if self._drawn(worker, plan, shard) is None:
             return None
-        return statistics.median(worker.seconds) / (plan.rows_per_case * len(plan.group))
+        return statistics.median(worker.seconds) / plan.rows_per_call
 
-    def pace(self, plan: Plan) -> Pace | None:
+    def pace(self, plan: AnyPlan) -> Pace | None:
         """Time the first calls of a plan, whose draws are dropped; None where it breaks."""
-        worker, more = self._workers[0], min(TIMED_CALLS, plan.calls - 1)
+        worker, more = self._workers[0], min(_timed_calls(plan), plan.calls - 1)
         with contextlib.suppress(SamplerBroke):  # which comes again below
             worker.start()
         took: list[float] = []
@@ -140,7 +156,7 @@ class Sweep:
 
         Groups that ``keeper`` has are not run again, and it is handed the others as soon as they are finished.
         """
-        jobs: queue.SimpleQueue[tuple[Plan, Shard]] = queue.SimpleQueue()
+        jobs: queue.SimpleQueue[tuple[AnyPlan, Shard]] = queue.SimpleQueue()
         done: queue.SimpleQueue[str | BaseException] = queue.SimpleQueue()
         finished: set[str] = set()
         for plan in self.plans:
@@ -152,11 +168,13 @@ class Sweep:
                 continue
             for shard in shards:
                 jobs.put((plan, shard))
+        needed = jobs.qsize()
 
-        def finish(plan: Plan) -> None:
+        def finish(plan: AnyPlan) -> None:
             whole = [plan.rows_per_case * plan.shards(shrink)[-1].stop] * len(plan.group)
             run = self._runs[plan.group.name]
-            if keeper and plan.group.name not in self._failures and [part.n for part in run.counts] == whole:
+            done_whole = [part.n for part in run.counts] == whole or len(run.probed) == len(plan.group)
+            if keeper and plan.group.name not in self._failures and done_whole:
                 keeper.save(run, shrink)
             done.put(plan.group.name)
 
@@ -175,7 +193,7 @@ class Sweep:
             except BaseException as error:
                 done.put(error)
 
-        for worker in self._workers:
+        for worker in self._workers[:needed]:
             threading.Thread(target=serve, args=(worker,), daemon=True).start()
         for number, plan in enumerate(self.plans):
             while plan.group.name not in finished and self._end()[0] >= number:
@@ -199,7 +217,7 @@ class Sweep:
             return GroupRun(run.plan, skipped=reason)
         failure = self._failures.get(run.plan.group.name)
         if failure is not None:
-            return GroupRun(run.plan, broken=str(failure[1]), seconds=run.seconds)
+            return GroupRun(run.plan, broken=str(failure[1]), trace=failure[1].trace, seconds=run.seconds)
         return run
 
     def _end(self) -> tuple[int, str]:
@@ -220,7 +238,7 @@ class Sweep:
                 return number, f"the sampler was ended after {crashes} crashes"
         return len(self.plans), ""
 
-    def _shard(self, worker: Worker, plan: Plan, shard: Shard) -> None:
+    def _shard(self, worker: Worker, plan: AnyPlan, shard: Shard) -> None:
         """Run one shard and add its counts to its group's, unless the group or the sweep has ended before it."""
         run = self._runs[plan.group.name]
         with self._lock:
@@ -228,6 +246,10 @@ class Sweep:
             if (failure and failure[0].start <= shard.start) or self.plans.index(plan) > self._end()[0]:
                 return
         started = time.perf_counter()
+        if isinstance(plan, ProbePlan):
+            run.probed = self._tried(plan, shard, worker.probe) or []
+            run.seconds = time.perf_counter() - started
+            return
         drawn = self._drawn(worker, plan, shard)
         with self._lock:
             run.seconds += time.perf_counter() - started
@@ -238,13 +260,22 @@ class Sweep:
                 run.counts = counts
                 run.pairs = pairs if run.pairs is None else PairCounts.merge([run.pairs, pairs])
 
-    def _drawn(self, worker: Worker, plan: Plan, shard: Shard) -> tuple[list[SequenceCounts], PairCounts] | None:
+    def _drawn(self, worker: Worker, plan: AnyPlan, shard: Shard) -> tuple[list[SequenceCounts], PairCounts] | None:
         """Return the counts of one shard; where the sampler breaks, take note and return None."""
+        return self._tried(plan, shard, worker.run)
+
+    def _tried(self, plan: AnyPlan, shard: Shard, serve: Callable[[ShardJob], T]) -> T | None:
+        """Return what came of one shard; where the sampler breaks, take note and return None."""
         try:
-            return worker.run(ShardJob(plan, shard))
+            return serve(ShardJob(plan, shard))
         except SamplerBroke as broke:
             with self._lock:
                 failure = self._failures.get(plan.group.name)
                 if failure is None or shard.start < failure[0].start:
                     self._failures[plan.group.name] = shard, broke
             return None
+
+
+def _timed_calls(plan: AnyPlan) -> int:
+    """Return how many calls tell the pace of a plan: one where it is many of verify."""
+    return 1 if isinstance(plan, SequencePlan) else TIMED_CALLS

@@ -8,12 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import ChitreeError
+from .errors import ChitreeError, told
 from .request import Request
 
 __all__ = ["BrokenResult", "Expected", "drafted", "emitted"]
 
 Ints = NDArray[np.int64]
+
+MOST_COLUMNS = 4096
+"""Columns of tokens that are looked at: a step that goes on beyond is too long for any tree, whatever it emits."""
+NAN_SEARCH = 1 << 20
+"""Entries of an array of no integer dtype that are searched for NaN."""
 
 
 class BrokenResult(ChitreeError):
@@ -42,6 +47,9 @@ class Expected:
 def emitted(result: Any, request: Expected) -> Ints:
     """Return the emitted tokens of each request, int64 [B, W], -1 beyond the end of each.
 
+    W is at most 1 + max(S, N): a longer step is cut, since it is biased however it goes on. What is checked is a copy,
+    which the verifier cannot change any more.
+
     Raises
     ------
     BrokenResult
@@ -50,22 +58,26 @@ def emitted(result: Any, request: Expected) -> Ints:
     """
     batch, vocab, limit = len(request.candidates), request.vocab, request.depth_limit
     tokens = _integers(result, "tokens")
-    lengths = _integers(result, "lengths").astype(np.int64)
+    given = _integers(result, "lengths")
     if tokens.ndim != 2 or tokens.shape[0] != batch or tokens.shape[1] < limit:
         raise BrokenResult(f"tokens must have shape [{batch}, {limit}] or wider, got {list(tokens.shape)}")
-    if lengths.shape != (batch,):
-        raise BrokenResult(f"lengths must have shape [{batch}], got {list(lengths.shape)}")
-    width = tokens.shape[1]
-    bad = (lengths < 1) | (lengths > width)
+    if given.shape != (batch,):
+        raise BrokenResult(f"lengths must have shape [{batch}], got {list(given.shape)}")
+    width, given = tokens.shape[1], given.copy()
+    bad = (given < 1) | (given > width)
     if bad.any():
         row = int(bad.argmax())
-        raise BrokenResult(f"lengths must lie in [1, {width}], got {lengths[row]} in row {row}")
+        raise BrokenResult(f"lengths must lie in [1, {width}], got {given[row]} in row {row}")
+    lengths: Ints = given.astype(np.int64)
+    longest = 1 + max(limit, request.candidates.shape[1])
+    width = min(width, max(longest, min(int(lengths.max(initial=0)), MOST_COLUMNS)))
+    tokens = tokens[:, :width].copy()
     beyond = np.arange(width) >= lengths[:, None]
     outside = ((tokens < 0) | (tokens >= vocab)) & ~beyond
     if outside.any():
         row, column = np.argwhere(outside)[0]
         raise BrokenResult(f"tokens must lie in [0, {vocab}), got {tokens[row, column]} in row {row}, column {column}")
-    kept: Ints = np.where(beyond, -1, tokens.astype(np.int64))  # signed first: -1 is no uint8
+    kept: Ints = np.where(beyond, -1, tokens.astype(np.int64))[:, :longest]  # signed first: -1 is no uint8
     if getattr(result, "nodes", None) is not None:
         _check_nodes(_integers(result, "nodes"), kept, lengths, request)
     return kept
@@ -85,6 +97,7 @@ def drafted(drafts: Any, request: Expected) -> Ints:
     shape, vocab = (len(request.candidates), request.candidates.shape[1] - 1), request.vocab
     if array.shape != shape:
         raise BrokenResult(f"drafts must have shape {list(shape)}, got {list(array.shape)}")
+    array = array.copy()
     real = np.arange(shape[1]) < request.node_count[:, None] - 1
     outside = ((array < 0) | (array >= vocab)) & real
     if outside.any():
@@ -101,21 +114,32 @@ def _integers(result: Any, name: str) -> NDArray[np.integer[Any]]:
 
 
 def _integer_array(value: Any, name: str) -> NDArray[np.integer[Any]]:
-    if hasattr(value, "detach"):  # a torch tensor, wherever it lives
-        value = value.detach().cpu()
-        if str(value.dtype) == "torch.bfloat16":  # which NumPy has not
-            raise BrokenResult(f"{name} must be of an integer dtype, got bfloat16")
-        value = value.numpy()
     try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise BrokenResult(f"{name} must be an array: {error}") from None
-    if not np.issubdtype(array.dtype, np.integer):
+        array = np.asarray(_on_the_cpu(value, name))
+    except BrokenResult:
+        raise
+    except Exception as why:  # whatever a tensor or the sampler's own class has against it
+        raise BrokenResult(f"{name} must be an array: {_reason(why)}") from None
+    if array.dtype.kind not in "iu":
         what = f"{name} must be of an integer dtype, got {array.dtype}"
-        if np.issubdtype(array.dtype, np.floating) and np.isnan(array).any():
+        if np.issubdtype(array.dtype, np.floating) and np.isnan(array.flat[:NAN_SEARCH]).any():
             what += " with NaN in it"
         raise BrokenResult(what)
     return array
+
+
+def _reason(error: Exception) -> str:
+    return told(lambda: f"{type(error).__name__}: {error}", "an error without text")
+
+
+def _on_the_cpu(value: Any, name: str) -> Any:
+    """Return a torch tensor, wherever it lives, as an array; everything else as it is."""
+    if not hasattr(value, "detach"):
+        return value
+    tensor = value.detach().cpu()
+    if str(tensor.dtype) == "torch.bfloat16":  # which NumPy has not
+        raise BrokenResult(f"{name} must be of an integer dtype, got bfloat16")
+    return tensor.numpy()
 
 
 def _check_nodes(nodes: NDArray[np.integer[Any]], tokens: Ints, lengths: Ints, request: Expected) -> None:

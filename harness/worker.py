@@ -21,15 +21,32 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
+from .broken import place, trace
 from .counts import SequenceCounts, distinct_rows
+from .decode.sequences import SequencePlan
 from .drafted import put_drafts
-from .errors import ChitreeError, UsageError
-from .matches import PairCounts
-from .pairs import FirstTokens, PairRecorder
-from .protocol import Beat, CaseCounts, Channel, Failed, PackedPairs, Ready, Reply, ShardDone, ShardJob, encode
+from .errors import ChitreeError, UsageError, told
+from .pairs import PairRecorder
+from .poison import poison_numpy, poisoned
+from .probegroup import ProbePlan, probed
+from .protocol import (
+    Beat,
+    CaseCounts,
+    Channel,
+    Failed,
+    PackedPairs,
+    PackedProbe,
+    ProbeDone,
+    Ready,
+    Reply,
+    ShardDone,
+    ShardJob,
+    encode,
+)
 from .request import Request
 from .samplers.base import Claims, Verifier
 from .samplers.registry import Plugin, is_plugin, sampler
+from .served import ManySteps, SingleSteps
 from .session import GIVEN, IN_WORKER, SEARCH_PATH
 from .streams import stream
 from .validate import Expected, emitted
@@ -45,15 +62,21 @@ def main(fd: int, name: str, memory: int) -> None:
     """Serve the socket at ``fd`` with the sampler ``name`` until it closes, in at most ``memory`` bytes of data."""
     _guard(memory)
     os.environ[IN_WORKER] = "1"
+    if poisoned():
+        poison_numpy()
     channel = Channel(socket.socket(fileno=_out_of_the_way(fd)))
+    process = os.getpid()
 
     def reply(message: Reply) -> None:
+        if os.getpid() != process:  # the sampler has forked, and this is the child
+            os._exit(1)
         channel.send(encode(message))
 
     try:
         make, claims = _load(name)
     except _Broken as broken:
-        reply(Failed(str(broken), usage=isinstance(broken.__cause__, UsageError), fatal=True))
+        usage = issubclass(type(broken.__cause__), UsageError)
+        reply(Failed(str(broken), usage=usage, fatal=True, trace=_trace(broken)))
         return
     reply(Ready(asdict(claims)))
     while True:
@@ -62,10 +85,9 @@ def main(fd: int, name: str, memory: int) -> None:
         except EOFError:
             return
         try:
-            counts, pairs = _run(job, make, claims, reply)
-            reply(ShardDone([CaseCounts.of(part) for part in counts], PackedPairs.of(pairs)))
+            reply(_run(job, make, claims, reply))
         except _Broken as broken:
-            reply(Failed(str(broken), fatal=broken.fatal))
+            reply(Failed(str(broken), fatal=broken.fatal, trace=_trace(broken)))
 
 
 class _Broken(Exception):
@@ -115,47 +137,62 @@ def _stage(stage: str, *, fatal: bool = True) -> Iterator[None]:
         raise _Broken(_line(stage, error), fatal) from error
 
 
+def _trace(broken: _Broken) -> str:
+    """Return the traceback of what the sampler raised, once what it has printed is on its way."""
+    for printed in (sys.stdout, sys.stderr):
+        with contextlib.suppress(BaseException):
+            printed.flush()
+    return "" if broken.__cause__ is None else trace(broken.__cause__)
+
+
 def _line(stage: str, error: BaseException) -> str:
     """Return one line: at which stage what was raised, and where in the sampler's own code."""
-    try:
-        text = " ".join(str(error).split()).encode(errors="replace").decode()
-    except BaseException:
-        text = "an error without text"
-    if isinstance(error, ChitreeError):
+    text = told(lambda: str(error), "an error without text")
+    if issubclass(type(error), ChitreeError):
         return text if stage in ("import", "constructor") else f"{stage}: {text}"
-    trace, place = error.__traceback__, ""
-    while trace is not None:
-        file = os.path.basename(trace.tb_frame.f_code.co_filename).encode(errors="replace").decode()
-        place = f" ({file}:{trace.tb_lineno})"
-        trace = trace.tb_next
-    return f"{stage} raised {type(error).__name__}{': ' if text else ''}{text[:500]}{place}"
+    kind, where = told(lambda: type(error).__name__, "an error", 100), told(lambda: place(error), "", 200)
+    return f"{stage} raised {kind}{': ' if text else ''}{text}{' ' if where else ''}{where}"
 
 
 def _run(
     job: ShardJob, make: Callable[[str], Verifier], claims: Claims, reply: Callable[[Reply], None]
-) -> tuple[list[SequenceCounts], PairCounts]:
-    """Run a shard and return the counts of each case of its group, and of pairs of rows."""
+) -> ShardDone | ProbeDone:
+    """Run a shard and return the counts of each case of its group, and of pairs of rows; or the measured laws."""
     plan, shard, group = job.plan, job.shard, job.plan.group
     with _stage("constructor"):
         verifier = make(group.rule)
-    recorder = PairRecorder(FirstTokens.of(group, claims))
     counted: list[SequenceCounts] = []
 
-    def rows(call: str, request: Request, which: NDArray[np.int64]) -> NDArray[np.int64]:
+    def put(call: str, request: Request) -> None:
+        with _stage(f"{call} of group {group.name}: draft", fatal=False):
+            put_drafts(verifier, request)
+
+    def verify(call: str, request: Request) -> NDArray[np.int64]:
         started = time.perf_counter()
-        if claims.own_drafts:
-            with _stage(f"{call} of group {group.name}: draft", fatal=False):
-                put_drafts(verifier, request)
         expected = Expected.of(request)
         with _stage(f"{call} of group {group.name}: verify", fatal=False):
             result = verifier.verify(request)
             seconds = time.perf_counter() - started
             tokens = emitted(result, expected)
         reply(Beat(seconds))
-        return np.column_stack([which, tokens[:, : max(1, int((tokens >= 0).sum(axis=1).max()))]])
+        return tokens[:, : max(1, int((tokens >= 0).sum(axis=1).max()))]
 
-    for number, (request, which) in enumerate(plan.requests(shard), shard.start):
-        found = rows(f"call {number}", request, which)
+    def close() -> None:
+        with contextlib.suppress(BaseException):
+            getattr(verifier, "close", lambda: None)()
+
+    if isinstance(plan, ProbePlan):
+        measured = probed(plan, claims, verify)
+        close()
+        return ProbeDone([PackedProbe.of(part) for part in measured])
+    calls: SingleSteps | ManySteps
+    if isinstance(plan, SequencePlan):
+        calls = ManySteps(plan, claims, verify, put if claims.own_drafts else None)
+    else:
+        calls = SingleSteps(plan, claims, verify, put if claims.own_drafts else None)
+    recorder = PairRecorder(calls.places)
+    for number in range(shard.start, shard.stop):
+        found = calls.rows(number)
         distinct, inverse = distinct_rows(found)
         uniforms = stream("pairs", plan.seed, plan.suite, group.name, number).random(len(found))
         recorder.call(number, found, distinct, inverse, uniforms)
@@ -163,11 +200,10 @@ def _run(
         if len(counted) > MERGE_EVERY:
             counted = [SequenceCounts.merge(counted)]
     if shard.start == 0 and not claims.own_drafts:
-        request, which, twins = plan.repeats()
-        recorder.repeats(rows("the reproducibility call", request, which), twins)
-    with contextlib.suppress(Exception):
-        getattr(verifier, "close", lambda: None)()
-    return _by_case(SequenceCounts.merge(counted), len(group)), recorder.counts
+        recorder.repeats(*calls.repeats())
+    close()
+    counts = _by_case(SequenceCounts.merge(counted), len(group))
+    return ShardDone([CaseCounts.of(part) for part in counts], PackedPairs.of(recorder.counts))
 
 
 def _by_case(counts: SequenceCounts, cases: int) -> list[SequenceCounts]:

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from .brief import brief
-from .deviation import describe, printable
+from .deviation import describe, places, printable
 from .html import html
 from .junit import junit
 from .markdown import markdown
 from .terminal import headline, table
+from .unfinished import unfinished_lines
 
-__all__ = ["brief", "describe", "headline", "html", "junit", "markdown", "printable", "table"]
+__all__ = [
+    "brief",
+    "describe",
+    "headline",
+    "html",
+    "junit",
+    "markdown",
+    "places",
+    "printable",
+    "table",
+    "unfinished_lines",
+]

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from harness.results import CaseResult, Where
 
-__all__ = ["describe", "figure", "p_figure", "p_said", "percent", "printable", "seen_from"]
+__all__ = ["describe", "figure", "p_figure", "p_said", "percent", "places", "printable", "top"]
+
+
+COINS = 1 << 24
+MEASURED = {"accepted-draft": "is accepted", "last": "comes last", "next": "comes"}
+"""What is measured of a token, without noise, by the kind of row."""
 
 
 def describe(row: Where) -> str:
@@ -18,7 +23,22 @@ def describe(row: Where) -> str:
         return f"{what} was accepted though no draft of the tree continues with it here, {seen}"
     if row.kind == "length":
         return f"{what} is followed by more tokens than the depth limit allows, {seen}"
+    if row.kind in MEASURED:
+        apart = (row.observed - row.expected) * COINS
+        how = f"{MEASURED[row.kind]} with probability {row.observed:.9g}, by the law {row.expected:.9g}"
+        return f"{what} {how}: {abs(apart):.3g} coins of 2^24 too {'many' if apart > 0 else 'few'}"
     return f"{what} expected {row.expected:.4g}, {seen}, {p_said(row.p_value)}"
+
+
+def places(case: CaseResult) -> list[Where]:
+    """Return the places to show of a case: of one that did not pass those that deviate by themselves, at its alpha."""
+    return [row for row in case.where if case.verdict == "pass" or row.p_value <= case.alpha]
+
+
+def top(case: CaseResult) -> str:
+    """Say in words what weighs most of what was found of a case: what decided, or the first of its places."""
+    rows = places(case)
+    return describe(rows[0]) if rows and (case.verdict != "biased" or not case.reason) else case.reason or ""
 
 
 def printable(text: str) -> str:
@@ -45,14 +65,3 @@ def p_said(value: object) -> str:
 def percent(value: float | None) -> str:
     """Return a probability in per cent, three digits; "-" for what is unknown."""
     return "-" if value is None else f"{100.0 * value:.3g}%"
-
-
-def seen_from(case: CaseResult) -> list[str]:
-    """Say from which size on each bias would have been seen with 90% power, a phrase each."""
-    least = case.min_detectable
-    phrases = (
-        (least.move, "of all steps moved from one outcome to another"),
-        (least.leak, "of all steps emitting an impossible token at the root"),
-        (least.temperature, "off in temperature, at every node"),
-    )
-    return [f"{percent(value)} {phrase}" for value, phrase in phrases if value is not None]

@@ -11,9 +11,11 @@ from typing import Any
 from harness.errors import Unavailable
 from harness.results import CaseResult, Results, SamplerResult, TreePicture
 
-from .deviation import describe, figure, p_figure, p_said, percent, printable, seen_from
+from .deviation import describe, figure, p_figure, p_said, places, printable, top
 from .plots import cells_plot, tree_plot
+from .sight import least_seen, not_seen, seen_from, sightless, size
 from .summary import ORDER, outcome, tally, worst_figures
+from .unfinished import go_on, heading, judged, progress
 
 __all__ = ["html"]
 
@@ -84,9 +86,15 @@ def html(results: Results, path: Path) -> None:
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
-    environment.filters |= {"figure": figure, "p": p_figure, "p_said": p_said, "percent": percent, "detail": _detail}
+    environment.filters |= {"figure": figure, "p": p_figure, "p_said": p_said, "detail": _detail}
     environment.globals |= {
         "describe": describe,
+        "least_seen": least_seen,
+        "not_seen": not_seen,
+        "places": places,
+        "sightless": sightless,
+        "size": size,
+        "top": top,
         "seen_from": seen_from,
         "tally": tally,
         "worst_figures": worst_figures,
@@ -97,6 +105,10 @@ def html(results: Results, path: Path) -> None:
     text = environment.get_template("report.html.jinja").render(
         results=results,
         outcome=outcome(results),
+        heading=heading(results),
+        progress=progress(results),
+        go_on=go_on(results),
+        judged=lambda sampler: judged(results, sampler),
         samplers=samplers,
         matrix=list(_matrix([view.result for view in samplers])),
         verdicts=[verdict for verdict, _ in tally(case for s in results.samplers for case in s.cases)],
@@ -170,11 +182,14 @@ def _case(name: str, case: CaseResult, drawn: bool, told: bool) -> _Case:
 
 
 def _marked(case: CaseResult, tree: TreePicture) -> int | None:
-    """Return the index of the node that deviates: that of the first row of ``where``, else that of least p-value."""
-    if case.where:
+    """Return the index of the node that deviates: of the first place, or of least p-value; None where none does."""
+    rows = places(case)
+    if rows:
         for i in range(len(tree.nodes)):
-            if _prefix(tree, i) == case.where[0].prefix:
+            if _prefix(tree, i) == rows[0].prefix:
                 return i
+    elif case.where:
+        return None
     ranks = [_node_rank(tree, i) for i in range(len(tree.nodes))]
     return ranks.index(min(ranks)) if min(ranks) < 2.0 else None
 

@@ -8,7 +8,8 @@ from xml.etree import ElementTree as ET
 
 from harness.results import CaseResult, Results, SamplerResult
 
-from .deviation import describe
+from .deviation import describe, places, top
+from .unfinished import go_on, progress
 
 __all__ = ["junit"]
 
@@ -20,6 +21,8 @@ def junit(results: Results, path: Path) -> None:
     root = ET.Element("testsuites", name="chitree")
     for sampler in results.samplers:
         root.append(_suite(sampler))
+    if progress(results):
+        root.append(_unfinished(results))
     ET.indent(root)
     ET.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
 
@@ -54,16 +57,24 @@ def _suite(sampler: SamplerResult) -> ET.Element:
     return suite
 
 
+def _unfinished(results: Results) -> ET.Element:
+    """Return a suite with one test, an error: the run has not come to its end."""
+    suite = ET.Element("testsuite", name="chitree", tests="1", failures="0", errors="1", skipped="0")
+    test = ET.SubElement(suite, "testcase", classname="chitree", name="the run came to its end")
+    ET.SubElement(test, "error", message=f"unfinished: {progress(results)}").text = go_on(results)
+    return suite
+
+
 def _message(case: CaseResult) -> str:
     if case.verdict != "biased":
         return case.reason or case.verdict
     p_value = "unknown" if case.p_value is None else f"{case.p_value:.3g}"
     message = f"p = {p_value} at alpha {case.alpha:.3g}, n = {case.n}"
-    return f"{message}; {describe(case.where[0])}" if case.where else message
+    return f"{message}; {top(case)}" if top(case) else message
 
 
 def _detail(case: CaseResult) -> str:
-    return "\n".join([*map(describe, case.where), case.reproduce])
+    return "\n".join([*map(describe, places(case)), case.reproduce])
 
 
 def _clean(text: str) -> str:

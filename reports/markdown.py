@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 from harness.results import CaseResult, Results, SamplerResult
 
-from .deviation import describe, figure, p_said, percent, printable, seen_from
+from .deviation import describe, figure, p_said, places, printable
+from .sight import not_seen, seen_from, sightless, size
 from .summary import ORDER, draws, outcome, tally, worst_figures
+from .unfinished import go_on, heading, judged, progress
 
 __all__ = ["LONGEST", "markdown"]
 
@@ -47,25 +49,42 @@ def markdown(results: Results, longest: int = LONGEST) -> str:
 
 
 def _head(results: Results) -> Iterator[str]:
-    yield f"## {MARKS[results.verdict]} {results.verdict.upper()}: {outcome(results)}\n"
+    done, more = progress(results), go_on(results)
+    mark = MARKS["broken" if done and results.verdict == "pass" else results.verdict]
+    yield f"## {mark} {heading(results)}: {outcome(results)}\n"
+    if more:
+        yield f"{more}\n"
     run = f"suite {_said(results.suite)}, alpha {results.alpha:g} a sampler, seed {results.seed}"
-    yield f"chitree, {run}. Figures are the worst over the cases; move, leak and temperature: seen with 90% power.\n"
+    run += ", fresh memory poisoned" * results.poison
+    yield f"chitree, {run}. Figures are the worst over the cases; move, leak and temperature: seen with 90% power "
+    yield "(unseen in k: so many cases see none, however large).\n"
     yield "| sampler | verdict | cases | draws a case | certified TV ≤ | move | leak | temperature |"
     yield "|---|---|---|---:|---:|---:|---:|---:|"
     for sampler in results.samplers[:50]:
-        worst = worst_figures(sampler)
-        counts = ", ".join(f"{count} {verdict}" for verdict, count in tally(sampler.cases)) or "none ran"
+        worst, unseen = worst_figures(sampler), sightless(sampler)
         cells = (
             f"{_code(sampler.name)}, {_said(sampler.runs_on or 'runs nowhere here')}",
-            f"{MARKS[sampler.verdict]} {sampler.verdict}",
-            counts,
+            *_verdict(sampler, judged(results, sampler)),
             draws(sampler),
             figure(worst["certified_tv"]),
-            *(percent(worst[name]) for name in ("move", "leak", "temperature")),
+            *(_worst(size(name, worst[name]), unseen.get(name, 0)) for name in ("move", "leak", "temperature")),
         )
         yield f"| {' | '.join(cells)} |"
     if len(results.samplers) > 50:
         yield f"\n... and {len(results.samplers) - 50} more samplers; results.json has them all."
+
+
+def _worst(figure: str, unseen: int) -> str:
+    """Return the worst figure of a bias, with how many cases see none of it."""
+    return f"{figure}, unseen in {unseen}" if unseen else figure
+
+
+def _verdict(sampler: SamplerResult, so_far: str) -> tuple[str, str]:
+    """Return the verdict of a sampler, and how many of its cases came out how."""
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in tally(sampler.cases)) or "none ran"
+    if so_far and sampler.verdict == "pass":
+        return f"{MARKS['broken']} unfinished", f"{so_far}: {counts}"
+    return f"{MARKS[sampler.verdict]} {sampler.verdict}", f"{so_far}: {counts}" if so_far else counts
 
 
 def _pieces(results: Results) -> Pieces:
@@ -78,11 +97,11 @@ def _pieces(results: Results) -> Pieces:
         over_all = [test for test in sampler.suite_tests if test.get("biased")]
         if failed or over_all:
             yield 0, f"\n### {_code(sampler.name)}\n"
+        for case in failed:
+            yield 1, _case(case)
         for test in over_all:
             said = _said(f"{test.get('test')}: {p_said(test.get('p_value'))}; {test.get('says', 'biased')}")
             yield 0, f"\n- {MARKS['biased']} all cases together, {said}\n"
-        for case in failed:
-            yield 1, _case(case)
     for sampler in results.samplers:
         yield from _idle(sampler)
 
@@ -104,11 +123,13 @@ def _case(case: CaseResult) -> str:
     lines = [f"\n- {MARKS[case.verdict]} {_code(case.case)} {case.verdict}: {head}"]
     if case.reason:
         lines.append(f"  {_said(case.reason)}")
-    if case.where:
-        lines.append(f"  {_said(describe(case.where[0]))}")
+    rows = places(case)
+    if rows:
+        lines.append(f"  {_said(describe(rows[0]))}")
     lines += ["", *_fenced(case.reproduce, "  ")]
-    more = [_said(describe(row)) for row in case.where[1:WHERE_ROWS]]
+    more = [_said(describe(row)) for row in rows[1:WHERE_ROWS]]
     more += [f"seen with 90% power: {_said(phrase)}" for phrase in seen_from(case)]
+    more += filter(None, [not_seen(case)])
     more += [f"{_said(str(part.get('test')))}: {p_said(part.get('p_value'))}" for part in case.evidence]
     more += [f"bug {_said(str(entry.get('bug')))}" for entry in case.diagnosis if entry.get("fits")]
     if more:

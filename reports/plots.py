@@ -14,6 +14,8 @@ __all__ = ["cells_plot", "tree_plot"]
 ROW = 24
 INDENT, DEEPEST = 18, 144
 LABEL = 108
+LETTER = 7.2
+"""Width of a letter, about."""
 NUMBER = 58
 PLOT = 150
 LEAST_RATIO, MOST_RATIO = 1.05, 4.0
@@ -88,7 +90,11 @@ def cells_plot(cells: Cells, leads: dict[int, int], *, flag: bool = False) -> st
     trials = max(1, cells.trials)
     largest = max([0.0, *(max(expected, count / trials, high) for _, expected, count, _, high in rows)])
     scale = PLOT * 1.2 / (min(1.0, largest) or 1.0)
-    plot_x = LABEL + 12
+    longest = max(
+        (len(f"token {token}") + (len(f" → node {leads[token]}") if token in leads else 0) for token, *_ in rows),
+        default=0,
+    )
+    plot_x = max(LABEL, LETTER * longest) + 12
     expected_x = plot_x + PLOT * 1.2 + NUMBER + 6
     seen_x = expected_x + NUMBER
     count_x = seen_x + NUMBER

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 
 from harness.results import CaseResult, Results, SamplerResult
 
+from .unfinished import progress
+
 __all__ = ["ORDER", "draws", "outcome", "tally", "worst_figures"]
 
 ORDER = ("biased", "broken", "known", "fixed", "skipped", "pass")
@@ -20,6 +22,11 @@ def tally(cases: Iterable[CaseResult]) -> list[tuple[str, int]]:
 
 def outcome(results: Results) -> str:
     """Say in a sentence what the run found."""
+    done = progress(results)
+    return f"the run has not come to its end, {done}; so far {_outcome(results)}" if done else _outcome(results)
+
+
+def _outcome(results: Results) -> str:
     samplers = results.samplers
     biased = sum(sampler.verdict == "biased" for sampler in samplers)
     broken = sum(sampler.verdict == "broken" for sampler in samplers)

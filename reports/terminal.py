@@ -13,7 +13,10 @@ from rich.text import Text
 
 from harness.results import CaseResult, Results, SamplerResult
 
-from .deviation import describe, printable
+from .deviation import describe, places, printable
+from .sight import least_seen, sightless
+from .summary import worst_figures
+from .unfinished import go_on, heading, judged, progress
 
 __all__ = ["headline", "table"]
 
@@ -27,15 +30,23 @@ STYLES = {
 }
 WIDTH = 100
 WHERE_ROWS = 3
-LEGEND = "p against alpha {alpha:.2g}; TV <= certified; move, leak, temp.: smallest bias seen with 90% power"
+LEGEND = (
+    "TV <= certified; move, leak, temp.: smallest bias seen with 90% power; "
+    "-: does not apply; unseen: of no size seen at this n"
+)
+
+
+COIN_LEGEND = "steps with fixed coins, whose outcomes are known exactly: nothing of alpha is spent; -: does not apply"
 
 
 def table(results: Results, console: Console, *, verbose: bool = False) -> None:
     """Print the verdicts of ``results``; ``verbose`` lists the most deviating tokens of passing cases too."""
     for sampler in results.samplers:
-        _sampler(sampler, console, verbose)
+        _sampler(sampler, console, verbose, judged(results, sampler))
         console.print()
     console.print(headline(results))
+    if go_on(results):
+        console.print(go_on(results))
 
 
 def headline(results: Results) -> Text:
@@ -50,10 +61,14 @@ def headline(results: Results) -> Text:
     if failed:
         parts += f"{', ' if parts else ''}{failed} test{'s' * (failed > 1)} over all cases failed"
     run = f"suite {results.suite}, alpha {results.alpha:g} a sampler, seed {results.seed}"
-    return Text(f"{results.verdict.upper()}: {parts or 'no case ran'} ({run})", STYLES[results.verdict])
+    run += ", fresh memory poisoned" * results.poison
+    done = progress(results)
+    parts = ", ".join(filter(None, (done, parts)))
+    style = STYLES["broken" if done and results.verdict == "pass" else results.verdict]
+    return Text(f"{heading(results)}: {parts or 'no case ran'} ({run})", style)
 
 
-def _sampler(sampler: SamplerResult, console: Console, verbose: bool) -> None:
+def _sampler(sampler: SamplerResult, console: Console, verbose: bool, so_far: str) -> None:
     width = min(console.width, WIDTH)
 
     def say(text: str, style: str = "", indent: int = 2) -> None:
@@ -70,7 +85,8 @@ def _sampler(sampler: SamplerResult, console: Console, verbose: bool) -> None:
         # A narrow terminal breaks the lines of the table itself rather than lose figures.
         wide = console.options.update_width(max(console.width, WIDTH))
         console.print(Segments(console.render(_grid(sampler.cases), wide)), soft_wrap=True, end="")
-        say(LEGEND.format(alpha=sampler.cases[0].alpha), "dim")
+        random = [case for case in sampler.cases if case.random]
+        say(f"p against alpha {random[0].alpha:.2g}; {LEGEND}" if random else COIN_LEGEND, "dim")
     for group, cases in _without_draws(sampler.cases):
         say(f"{group}: {cases[0].verdict}: {cases[0].reason or 'no reason given'}", STYLES[cases[0].verdict])
         if cases[0].verdict == "broken":
@@ -82,8 +98,10 @@ def _sampler(sampler: SamplerResult, console: Console, verbose: bool) -> None:
         if test.get("biased"):
             figures = f"p = {_figure(test['p_value'])} at alpha {_figure(test.get('alpha'))}"
             say(f"all cases together, {test['test']}: {figures}; {test.get('says', 'biased')}", STYLES["biased"])
-    worst = _worst(sampler.cases)
-    if worst and sampler.verdict == "pass":
+    worst = _worst(sampler)
+    if so_far:
+        say(f"unfinished: {so_far}", STYLES["broken"])
+    elif worst and sampler.verdict == "pass":
         say(worst)
 
 
@@ -99,10 +117,10 @@ def _grid(cases: Iterable[CaseResult]) -> Table:
             verdict = members[0].verdict
             grid.add_row(f"  {group}", Text(verdict, STYLES[verdict]), *"------")
         for case in some if drawn else ():
-            least = case.min_detectable
-            figures = (case.p_value, case.certified_tv, least.move, least.leak, least.temperature)
+            figures = [*map(_figure, (case.p_value, case.certified_tv))]
+            figures += [least_seen(case, bias, _figure) for bias in ("move", "leak", "temperature")]
             said = Text(case.verdict, STYLES[case.verdict])
-            grid.add_row(f"  {printable(case.case)}", said, f"{case.n:,}", *map(_figure, figures))
+            grid.add_row(f"  {printable(case.case)}", said, f"{case.n:,}", *figures)
     return grid
 
 
@@ -118,9 +136,15 @@ def _case(case: CaseResult, say: Callable[..., None], console: Console) -> None:
     if case.verdict == "pass" and not case.where:
         return
     figures = f"p = {_figure(case.p_value)} at alpha {case.alpha:.2g}, n = {case.n:,}"
-    say(f"{case.case}: {case.verdict}, {figures}{f'; {case.reason}' if case.reason else ''}", STYLES[case.verdict])
-    for row in case.where[:WHERE_ROWS]:
+    beside = f"; {case.reason}" if case.reason and case.verdict != "biased" else ""
+    say(f"{case.case}: {case.verdict}, {figures}{beside}", STYLES[case.verdict])
+    if case.reason and not beside:
+        say(case.reason, indent=4)
+    for row in places(case)[:WHERE_ROWS]:
         say(describe(row), indent=4)
+    for entry in case.diagnosis:
+        if entry.get("fits"):
+            say(f"fits: {entry.get('bug')}", indent=4)
     if case.verdict == "biased":
         _command(case.reproduce, console)
 
@@ -130,20 +154,26 @@ def _command(command: str, console: Console) -> None:
     console.print(Text(f"    {printable(command)}", "dim"), soft_wrap=True)
 
 
-def _worst(cases: Iterable[CaseResult]) -> str:
+def _worst(sampler: SamplerResult) -> str:
     """Say in one line what a pass could have missed at worst."""
-    drawn = [case for case in cases if case.random]
+    drawn = sum(case.random for case in sampler.cases)
+    worst, unseen = worst_figures(sampler), sightless(sampler)
+    seen = []
+    for bias in ("move", "leak"):
+        if worst[bias] is not None:
+            none = f" ({_cases(unseen[bias])} see{'s' * (unseen[bias] == 1)} none)" if bias in unseen else ""
+            seen.append(f"{bias} {_figure(worst[bias])}{none}")
+        elif bias in unseen:
+            seen.append(f"no {bias}")
+    if "temperature" in unseen:
+        seen.append(f"no temperature error in {_cases(unseen['temperature'])}")
+    certified = "" if worst["certified_tv"] is None else f"certified TV <= {_figure(worst['certified_tv'])}"
+    parts = filter(None, (f"seen with 90% power: {', '.join(seen)}" if seen else "", certified))
+    return f"at worst over {_cases(drawn)}: {'; '.join(parts)}" if drawn else ""
 
-    def largest(what: str, value: Callable[[CaseResult], float | None]) -> str:
-        found = [figure for figure in map(value, drawn) if figure is not None]
-        return f"{what} {max(found):.2g}" if found else ""
 
-    move = largest("move", lambda case: case.min_detectable.move)
-    leak = largest("leak", lambda case: case.min_detectable.leak)
-    certified = largest("certified TV <=", lambda case: case.certified_tv)
-    seen = ", ".join(filter(None, (move, leak)))
-    parts = filter(None, (f"seen with 90% power: {seen}" if seen else "", certified))
-    return f"at worst over {len(drawn)} case{'s' * (len(drawn) > 1)}: {'; '.join(parts)}" if drawn else ""
+def _cases(count: int) -> str:
+    return f"{count} case{'s' * (count != 1)}"
 
 
 def _wrapped(text: str, width: int, indent: int) -> str:

@@ -52,21 +52,26 @@ def _print_schema() -> None:
 
 def _print_file(name: str, suite_name: str) -> None:
     from ..casefile import dump
-    from .named import named
+    from .named import named, origin
 
-    click.echo(dump(named(name, suite_name)).decode(), nl=False)
+    case = named(name, suite_name)
+    click.echo(dump(case).decode(), nl=False)
+    if note := origin(case, name, suite_name):
+        click.echo(f"{case.name}: {note}", err=True)
 
 
 def _draw(name: str, suite_name: str) -> None:
     from ..display import stdout
     from ..drawing import drawn
     from ..rules import exact_law
-    from .named import named
+    from .named import named, origin
 
     case = named(name, suite_name)
     picture, console = drawn(case, exact_law(case, name)), stdout()
     console.width = WIDTH
     console.print(picture, soft_wrap=True)
+    if note := origin(case, name, suite_name):
+        console.print(note, soft_wrap=True)
 
 
 def _list(names: tuple[str, ...], suite_name: str, rule_name: str | None) -> None:

@@ -8,6 +8,7 @@ import click
 
 if TYPE_CHECKING:
     from ..case import Case
+    from ..decode.sequences import SequenceCase
     from ..law import Law
 
 __all__ = ["law"]
@@ -25,28 +26,30 @@ LINES_AT_ONCE = 256
 def law(name: str, suite_name: str, as_json: bool) -> int:
     """Print the exact law of a case: per prefix the next-token probabilities and reach, and the number of tokens.
 
+    Of a case of many steps it is the law of the decoded sequences, and a node is a number of tokens.
+
     With --json one object: case, rule, vocab, depth_limit; lengths, where entry k is P(k tokens are emitted), k from 0
     to depth_limit; and prefixes, the empty one first and none before its parent, each an object of prefix (tokens),
     node (where the walk stands), reach (P(the prefix is emitted and another token follows)) and next (P(token | that
     happens), by token, impossible ones left out).
     """
-    from ..rules import exact_law
-    from .named import named
+    from .named import named_law, origin
 
-    case = named(name, suite_name)
-    exact = exact_law(case, name)
+    case, exact = named_law(name, suite_name)
     if as_json:
         _print_json(case, exact)
     else:
         _print_text(case, exact)
+    if note := origin(case, name, suite_name):
+        click.echo(f"{case.name}: {note}" if as_json else note, err=as_json)
     return 0
 
 
-def _print_json(case: Case, exact: Law) -> None:
+def _print_json(case: Case | SequenceCase, exact: Law) -> None:
     """Print the law, a prefix a line."""
     import msgspec
 
-    head = {"case": case.name, "rule": case.rule, "vocab": case.vocab, "depth_limit": case.depth_limit}
+    head = {"case": case.name, "rule": case.rule, "vocab": case.vocab, "depth_limit": exact.depth_limit}
     opened = msgspec.json.encode({**head, "lengths": exact.lengths.tolist()}).decode()
     click.echo(f'{opened[:-1]},"prefixes":[')
     for start in range(0, exact.size, LINES_AT_ONCE):
@@ -69,7 +72,7 @@ def _line(exact: Law, m: int) -> str:
     return msgspec.json.encode(line).decode()
 
 
-def _print_text(case: Case, exact: Law) -> None:
+def _print_text(case: Case | SequenceCase, exact: Law) -> None:
     from ..display import stdout
     from ..drawing import figure, heading, lengths, next_tokens
 

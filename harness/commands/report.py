@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -17,17 +19,18 @@ if TYPE_CHECKING:
 __all__ = ["report", "write_reports"]
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
-_FILE = click.Path(path_type=Path, dir_okay=False)
+_FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
+STDOUT = Path("-")
 
 
 @click.command()
 @click.argument("results", metavar="RESULTS", type=click.Path(path_type=Path))
-@click.option("--html", "html_file", type=_FILE, default=None, help="Write one self-contained HTML file.")
+@click.option("--html", "html_file", type=_FILE, default=None, help="Write one self-contained HTML file; - for stdout.")
 @click.option("--markdown", "markdown_file", type=_FILE, default=None, help="Write Markdown, for a pull request.")
 @click.option("--junit", "junit_file", type=_FILE, default=None, help="Write JUnit XML, for CI systems.")
 def report(results: Path, html_file: Path | None, markdown_file: Path | None, junit_file: Path | None) -> int:
     """Rebuild reports from RESULTS, a results.json or its folder; without an option, report.html beside it."""
-    from reports import html, junit, printable
+    from reports import html, junit, printable, unfinished_lines
 
     from ..results import read
 
@@ -40,18 +43,29 @@ def report(results: Path, html_file: Path | None, markdown_file: Path | None, ju
         ("--markdown", markdown_file, _markdown),
         ("--junit", junit_file, junit),
     )
+    spoken = STDOUT in (html_file, markdown_file, junit_file)
     for option, path, write in writers:
-        if path is None:
-            continue
-        if path.exists() and path.samefile(source):
-            raise UsageError(f"{option} {path}: this is the results file itself; name another one")
-        try:
-            write(found, path)
-        except OSError as error:
-            raise UsageError(f"{option} {path}: cannot be written: {error.strerror}") from None
-        if path.name != "stdout":
-            click.echo(printable(f"{option[2:]}: {path}"))
+        if path == STDOUT:
+            _print(found, write)
+        elif path is not None:
+            if path.exists() and path.samefile(source):
+                raise UsageError(f"{option} {path}: this is the results file itself; name another one")
+            try:
+                write(found, path)
+            except OSError as error:
+                raise UsageError(f"{option} {path}: cannot be written: {error.strerror}") from None
+            if path.name != "stdout":
+                click.echo(printable(f"{option[2:]}: {path}"), err=spoken)
+    for line in unfinished_lines(found, shlex.quote(str(source.parent))):
+        click.echo(printable(line), err=spoken)
     return 0
+
+
+def _print(results: Results, write: Callable[[Results, Path], None]) -> None:
+    """Write a report to stdout."""
+    with TemporaryDirectory(prefix="chitree-report-") as folder:
+        write(results, Path(folder, "report"))
+        click.echo(Path(folder, "report").read_bytes(), nl=False)
 
 
 def write_reports(results: Results, out: Path) -> list[str]:

@@ -44,6 +44,8 @@ class Claims:
         The format in which it gets law rows.
     own_drafts : bool
         It draws the drafts of its chains itself.
+    chains : bool
+        Of a built-in sampler: it takes chains alone, without padding and depth limit (:mod:`harness.chained`).
     """
 
     rules: tuple[str, ...]
@@ -56,6 +58,7 @@ class Claims:
     semantics: Semantics | None = None
     dtype: Dtype = "float32"
     own_drafts: bool = False
+    chains: bool = False
 
     @classmethod
     def of(cls, verifier: object) -> Claims:

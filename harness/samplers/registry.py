@@ -15,14 +15,29 @@ from ..errors import UsageError
 from ..given import get_given
 from .base import Claims, Sampler, Verifier
 from .reference import REFERENCE
+from .sglang_dflash import SGLANG_DFLASH, SGLANG_DFLASH_TOP_K
+from .sglang_eagle import SGLANG_EAGLE, SGLANG_EAGLE_SEEDS
 from .sglang_tree import SGLANG_TREE, SGLANG_TREE_32
 from .sglang_tree_gpu import SGLANG_TREE_GPU
+from .sglang_tree_greedy import SGLANG_TREE_GREEDY
 from .sglang_tree_port import SGLANG_TREE_PORT
 
 __all__ = ["SAMPLERS", "Plugin", "is_plugin", "sampler"]
 
 SAMPLERS: dict[str, Sampler] = {
-    s.name: s for s in (SGLANG_TREE, SGLANG_TREE_32, SGLANG_TREE_GPU, SGLANG_TREE_PORT, REFERENCE)
+    s.name: s
+    for s in (
+        SGLANG_TREE,
+        SGLANG_TREE_32,
+        SGLANG_TREE_GPU,
+        SGLANG_TREE_PORT,
+        SGLANG_TREE_GREEDY,
+        SGLANG_EAGLE,
+        SGLANG_EAGLE_SEEDS,
+        SGLANG_DFLASH,
+        SGLANG_DFLASH_TOP_K,
+        REFERENCE,
+    )
 }
 """Built-in samplers, in the order in which they are listed."""
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import Unavailable
+from ..poison import unwritten
 from ..request import Request, Result
 from ..simt.compile import find_compiler
 from ..simt.headers import find_toolkit
@@ -22,7 +23,7 @@ from ..simt.tree import TreeTargetOnly, tree_target_only
 from ..simt.wheels import FLASHINFER, SGLANG
 from .base import Claims, Sampler
 
-__all__ = ["SGLANG_TREE", "SGLANG_TREE_32", "SglangTree", "read_outputs"]
+__all__ = ["SGLANG_TREE", "SGLANG_TREE_32", "SglangTree", "read_outputs", "unavailable", "versions"]
 
 
 class SglangTree:
@@ -41,9 +42,9 @@ class SglangTree:
         vec = math.gcd(4, vocab)
         if vec not in self._kernels:
             self._kernels[vec] = tree_target_only(threads=self._threads, vec=vec)
-        predicts = np.full(batch * nodes, -1, np.int32)
-        accept_index = np.full((batch, limit), -1, np.int32)
-        accept_token_num = np.zeros(batch, np.int32)
+        predicts = unwritten(batch * nodes, np.int32, -1)
+        accept_index = unwritten((batch, limit), np.int32, -1)
+        accept_token_num = unwritten(batch, np.int32, 0)
         target_probs = request.target_probs
         self._kernels[vec](
             predicts,
@@ -80,14 +81,16 @@ def read_outputs(
     return Result(tokens, lengths, local)
 
 
-def _versions() -> dict[str, str]:
-    versions = {"sglang": SGLANG.version, "flashinfer": FLASHINFER.version}
+def versions() -> dict[str, str]:
+    """Return the versions of the vendor's packages and of the compiler that the kernels are simulated with."""
+    found = {"sglang": SGLANG.version, "flashinfer": FLASHINFER.version}
     with contextlib.suppress(Unavailable):
-        versions |= find_toolkit().versions
-    return versions
+        found |= find_toolkit().versions
+    return found
 
 
-def _unavailable() -> str | None:
+def unavailable() -> str | None:
+    """Return why kernels cannot be simulated here, or None."""
     try:
         find_compiler()
         find_toolkit()
@@ -108,8 +111,8 @@ def _sampler(name: str, threads: int, summary: str, shrink: Mapping[str, int]) -
         claims=Claims(("target-only",), coins=True),
         runs_on="cpu-simulated",
         make=lambda rule: SglangTree(threads),
-        versions=_versions,
-        unavailable=_unavailable,
+        versions=versions,
+        unavailable=unavailable,
         prepare=lambda: _prepare(threads),
         shrink=shrink,
     )

@@ -181,6 +181,8 @@ class _Body:
             guard, body = Predicate(register, bool(found.group(1))), body[found.end() :]
         words = body.split(None, 1)
         opcode, *modifiers = words[0].split(".")
+        if modifiers and f"{opcode}.{modifiers[0]}" in isa.INSTRUCTIONS:  # other operands than the opcode alone
+            opcode = f"{opcode}.{modifiers.pop(0)}"
         mods = tuple("shared" if word == "shared::cta" else word for word in modifiers)
         operands = split_list(words[1]) if len(words) > 1 else []
         if not isa.matches(opcode, mods, len(operands)):

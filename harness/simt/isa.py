@@ -96,7 +96,8 @@ INSTRUCTIONS: dict[str, Form] = {
     "ld": Form(rf"{_SCOPE}(\.(global|shared|local|const|param))?(\.(ca|cg|cs|lu|cv|nc))?{_HINTS}", "da"),
     "ldu": Form(rf"\.global{_HINTS}", "da"),
     "st": Form(rf"{_SCOPE}(\.(global|shared|local))?(\.(wb|cg|cs|wt))?{_HINTS}", "as"),
-    "atom": Form(rf"{_ATOMIC}|(exch|cas)\.b(32|64)){_FLOAT_ATOMIC}", "das?s"),
+    "atom": Form(rf"{_ATOMIC}|(exch|cas)\.b(32|64)){_FLOAT_ATOMIC}|"
+                 r"\.cas(\.(relaxed|acquire|release|acq_rel))(\.(cta|gpu|sys))\.b(32|64)", "das?s"),
     "red": Form(rf"{_ATOMIC}){_FLOAT_ATOMIC}", "as"),
     # without effect here: a block's memory is coherent, and time does not matter
     "membar": Form(r"\.(cta|gl|sys)", ""),
@@ -107,6 +108,7 @@ INSTRUCTIONS: dict[str, Form] = {
     # the whole warp, or the whole block
     "bar": Form(r"\.sync|\.warp\.sync", "?s"),
     "barrier": Form(r"(\.cta)?\.sync(\.aligned)?", "?s"),
+    "bar.red": Form(r"\.((and|or)\.pred|popc\.u32)", "dss"),
     "shfl": Form(r"\.sync\.(up|down|bfly|idx)\.b32", "dssss"),
     "vote": Form(r"\.sync\.((any|all|uni)\.pred|ballot\.b32)", "dss"),
     "redux": Form(r"\.sync\.((add|min|max)\.[us]32|(and|or|xor)\.b32)", "dss"),
@@ -120,7 +122,7 @@ INSTRUCTIONS: dict[str, Form] = {
 }  # fmt: skip
 
 #: Opcodes that need other lanes, and so stand alone in their block.
-WARP_WIDE = frozenset({"bar", "barrier", "shfl", "vote", "redux", "match", "activemask"})
+WARP_WIDE = frozenset({"bar", "barrier", "bar.red", "shfl", "vote", "redux", "match", "activemask"})
 
 #: Special registers, as C over the runtime's names: lane ``{l}`` of warp ``W`` in block ``B``.
 SPECIAL = {

@@ -49,7 +49,7 @@ def load_kernel(
     flags: tuple[str, ...] = FLAGS,
     compiler: Compiler | None = None,
 ) -> LoadedKernel:
-    """Compile a program that has one kernel, or load it from the cache.
+    """Compile the kernel of a program, or load it from the cache: its one instance, or the only one there is.
 
     Parameters
     ----------
@@ -90,8 +90,10 @@ def load_kernel(
 
 def _compile(program: Program, wanted: tuple[str, ...], flags: tuple[str, ...], compiler: Compiler, path: Path) -> None:
     """Do all the work, and write the JSON file that remembers it."""
-    module = parse_module(compile_ptx(program).text)
-    translation = translate(parse_kernel(module))
+    ptx = compile_ptx(program)
+    module = parse_module(ptx.text)
+    instances = set(ptx.names.values())  # a header may hold other kernels, which are no templates
+    translation = translate(parse_kernel(module, instances.pop() if len(instances) == 1 else None))
     shared_object = compile_c(translation.source, flags=flags, compiler=compiler)
     values = {}
     for name in wanted:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from harness.poison import BYTE, poisoned
 from harness.simt.codegen import Translation
 from harness.simt.compile import Compiler, compile_c, find_compiler
 from harness.simt.errors import CompileError, Deadlock, KernelTrap
@@ -38,6 +39,7 @@ class _Launch(ctypes.Structure):
         ("threads", ctypes.c_uint32),
         ("dynamic_bytes", ctypes.c_uint32),
         ("fill", ctypes.c_uint32),
+        ("poison", ctypes.c_uint32),
         ("parameters", ctypes.c_void_p),
         ("block", ctypes.c_uint32),
         ("at_barrier", ctypes.c_uint32),
@@ -152,6 +154,7 @@ class CompiledKernel:
         *,
         threads: int | None = None,
         fill: int | None = 0xA5,
+        poison: int | None = None,
     ) -> None:
         """Run the kernel and wait for it.
 
@@ -171,6 +174,9 @@ class CompiledKernel:
         fill
             Byte that each block's shared memory is filled with first, so that reading what was never written shows;
             None leaves what the block before has left.
+        poison
+            Byte that each block's registers and local memory are filled with too, and shared memory instead of with
+            ``fill``; default: :data:`harness.poison.BYTE` in a process whose fresh memory holds garbage, else none.
 
         Raises
         ------
@@ -181,6 +187,9 @@ class CompiledKernel:
         """
         extents = (*((grid,) if isinstance(grid, int) else grid), 1, 1)[:3]
         blocks = int(np.prod(extents, dtype=object))
+        if poison is None and poisoned():
+            poison = BYTE
+        fill = fill if poison is None else poison
         self._check_sizes(extents, blocks, block, dynamic_smem, fill)
         if blocks == 0:
             return
@@ -188,10 +197,9 @@ class CompiledKernel:
         wanted = threads or _usable_cores()
         parts = 1 if self.signature.serial else max(1, min(wanted, blocks))
         bounds = [blocks * part // parts for part in range(parts + 1)]
+        fills = [256 if byte is None else byte for byte in (fill, poison)]
         launches = [
-            _Launch(
-                first, last, *extents, block, dynamic_smem, 256 if fill is None else fill, ctypes.addressof(parameters)
-            )
+            _Launch(first, last, *extents, block, dynamic_smem, *fills, ctypes.addressof(parameters))
             for first, last in itertools.pairwise(bounds)
         ]
         outcomes = self._run_all(launches)

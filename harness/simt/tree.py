@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from harness.simt.arrays import check_array, check_range
 from harness.simt.kernels import load_kernel
 from harness.simt.launch import CompiledKernel
 from harness.simt.nvrtc import Program
@@ -189,15 +190,15 @@ class TreeTargetOnly:
             "target_probs": (target_probs, np.float32, (batch, nodes, vocab)),
         }
         for name, (array, dtype, shape) in {**written, **read}.items():
-            _check_array(name, array, dtype, shape, writable=name in written)
+            check_array(name, array, dtype, shape, writable=name in written)
         if min(nodes, depth, vocab) < 1:
             raise ValueError(f"need N, S and V of at least 1, got N={nodes}, S={depth}, V={vocab}")
         if vocab % self.vec:
             raise ValueError(f"V={vocab} is not a multiple of vec={self.vec}; take vec={math.gcd(4, vocab)}")
-        _check_range("candidates", candidates, 0, vocab)
-        _check_range("retrieve_index", retrieve_index, 0, batch * nodes)
-        _check_range("retrieve_next_token", retrieve_next_token, -1, nodes)
-        _check_range("retrieve_next_sibling", retrieve_next_sibling, -1, nodes)
+        check_range("candidates", candidates, 0, vocab)
+        check_range("retrieve_index", retrieve_index, 0, batch * nodes)
+        check_range("retrieve_next_token", retrieve_next_token, -1, nodes)
+        check_range("retrieve_next_sibling", retrieve_next_sibling, -1, nodes)
         single, acc = _thresholds(threshold_single, threshold_acc)
         arrays = (predicts, accept_index, accept_token_num, candidates, retrieve_index, retrieve_next_token)
         rest = (retrieve_next_sibling, coins, final_coins, target_probs, draft_probs)
@@ -210,27 +211,6 @@ def _shape_of(target_probs: np.ndarray) -> tuple[int, int, int]:
         raise ValueError(f"target_probs must be [B, N, V], got shape {np.shape(target_probs)}")
     batch, nodes, vocab = np.shape(target_probs)
     return batch, nodes, vocab
-
-
-def _check_array(
-    name: str, array: np.ndarray, dtype: type[np.generic], shape: tuple[int, ...], *, writable: bool
-) -> None:
-    if not isinstance(array, np.ndarray):
-        raise ValueError(f"{name} must be a NumPy array, got {type(array).__name__}")
-    if array.dtype != dtype:
-        raise ValueError(f"{name} must be {np.dtype(dtype)}, got {array.dtype}")
-    if array.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
-    if not array.flags.c_contiguous:
-        raise ValueError(f"{name} must be C-contiguous")
-    if writable and not array.flags.writeable:
-        raise ValueError(f"{name} is written to, but is read-only")
-
-
-def _check_range(name: str, array: np.ndarray, low: int, high: int) -> None:
-    """Refuse indices that would have the kernel read or write outside its arrays."""
-    if array.size and (array.min() < low or array.max() >= high):
-        raise ValueError(f"{name} must lie in [{low}, {high}), got {array.min()} to {array.max()}")
 
 
 def _thresholds(single: float, acc: float) -> tuple[float, float]:

@@ -54,6 +54,8 @@ def warp_code(code: Operands, i: Instruction, index: int) -> WarpCode:
     leave = f"{SOME_LANES} W->pc[l] = {index + 1}; goto schedule;"
     if i.opcode in ("bar", "barrier") and "warp" not in i.modifiers:
         return _barrier(i, index)
+    if i.opcode == "bar.red":
+        return _barrier_vote(code, i, index)
     if i.opcode == "activemask":
         write = code.write(i.operands[0], "u32", "m", i.line)
         return WarpCode(f"m = ~0u; {ALL_LANES} {{ {write} }} goto F{index + 1};", f"{SOME_LANES} {{ {write} }} {leave}")
@@ -72,6 +74,25 @@ def _barrier(i: Instruction, index: int) -> WarpCode:
     return WarpCode(
         f"W->in_step = {index + 1}; W->at_barrier = ~0u; return;",
         f"{SOME_LANES} W->pc[l] = {index + 1}; W->at_barrier |= m; goto schedule;",
+    )
+
+
+def _barrier_vote(code: Operands, i: Instruction, index: int) -> WarpCode:
+    """``bar.red 0``: park the lanes here with their votes; when the block goes on, they write what all have voted."""
+    barrier = i.operands[1]
+    if not (isinstance(barrier, Immediate) and barrier.bits == 0):
+        raise UnknownInstruction("only barrier 0 is known", i.line, i.spelling)
+    outcome = {"and": "B->voted == B->voters", "or": "B->voted != 0", "popc": "B->voted"}
+    kind = "u32" if i.type == "u32" else "pred"
+    write = code.write(i.operands[0], kind, next(outcome[word] for word in i.modifiers if word in outcome), i.line)
+    vote = f"B->voting += (u32)({code.read(i.operands[2], 'pred', i.line)}) & 1u;"
+    return WarpCode(
+        f"m = ~0u; if (W->voted == ~0u) {{ W->voted = 0; {ALL_LANES} {{ {write} }} goto F{index + 1}; }} "
+        f"if (W->voted) {{ {ALL_LANES} W->pc[l] = {index}; goto M{index}; }} "
+        f"{ALL_LANES} {{ {vote} }} W->voted = ~0u; W->in_step = {index}; W->at_barrier = ~0u; return;",
+        f"const u32 back = m & W->voted; if (back) {{ m = back; W->voted &= ~back; {SOME_LANES} {{ {write} "
+        f"W->pc[l] = {index + 1}; }} goto schedule; }} "
+        f"{SOME_LANES} {{ {vote} W->pc[l] = {index}; }} W->voted |= m; W->at_barrier |= m; goto schedule;",
     )
 
 

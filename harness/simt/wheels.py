@@ -1,8 +1,8 @@
 """The vendor's wheels that the kernels are read from: which ones, and how their headers get into the cache.
 
-Only headers, METADATA and licences are unpacked; nothing of a wheel is installed or executed. A wheel is accepted only
-with its pinned SHA-256. What was unpacked carries a manifest of its files' hashes, which is checked at every use: a
-header that was changed or lost means that the wheel is fetched again.
+Only headers, the Python files that a pin names, METADATA and licences are unpacked; nothing of a wheel is installed. A
+wheel is accepted only with its pinned SHA-256. What was unpacked carries a manifest of its files' hashes, which is
+checked at every use: a file that was changed or lost means that the wheel is fetched again.
 """
 
 from __future__ import annotations
@@ -65,13 +65,16 @@ class Pin:
     headers
         Folder inside the wheel that is unpacked, and that goes on the compiler's include path.
     wheels
-        Wheel for each ``platform.machine()``. One fixed tag each, whatever Python runs this: only headers are read.
+        Wheel for each ``platform.machine()``. One fixed tag each, whatever Python runs this: nothing compiled is read.
+    modules
+        Python files inside the wheel that are unpacked too, on no import path.
     """
 
     name: str
     version: str
     headers: str
     wheels: Mapping[str, Wheel]
+    modules: tuple[str, ...] = ()
 
     def wheel(self, machine: str | None = None) -> Wheel:
         """Return the wheel of this machine's architecture, or raise Unavailable."""
@@ -109,6 +112,27 @@ SGLANG = Pin(
             "manylinux_2_34_aarch64",
         ),
     },
+    modules=(
+        "sglang/kernels/cake_kernels/sampling.py",
+        "sglang/kernels/kernel_api_logging.py",
+        "sglang/kernels/ops/sampling/__init__.py",
+        "sglang/kernels/ops/sampling/renorm.py",
+        "sglang/kernels/ops/speculative/dflash.py",
+        "sglang/kernels/ops/speculative/sampling.py",
+        "sglang/kernels/ops/speculative/spec_tree.py",
+        "sglang/kernels/ops/speculative/tree.py",
+        "sglang/kernels/ops/speculative/verify_sampling.py",
+        "sglang/kernels/registry.py",
+        "sglang/kernels/selector.py",
+        "sglang/kernels/spec.py",
+        "sglang/srt/environ.py",
+        "sglang/srt/layers/sampler.py",
+        "sglang/srt/sampling/sampling_batch_info.py",
+        "sglang/srt/sampling/sampling_params.py",
+        "sglang/srt/speculative/dflash_utils.py",
+        "sglang/srt/speculative/eagle_utils.py",
+        "sglang/srt/utils/async_probe.py",
+    ),
 )
 FLASHINFER = Pin(
     "flashinfer-python",
@@ -123,7 +147,7 @@ FLASHINFER = Pin(
 
 @dataclass(frozen=True)
 class Sources:
-    """Verified vendor headers on disk.
+    """Verified vendor sources on disk.
 
     Parameters
     ----------
@@ -133,11 +157,14 @@ class Sources:
         Version of each vendor package: ``{"sglang": …, "flashinfer": …}``.
     digest
         Hash of every header's path and content: part of the key of whatever is compiled from them.
+    folders
+        Of each package: where its files lie under their names in the wheel.
     """
 
     include_dirs: tuple[Path, ...]
     versions: Mapping[str, str]
     digest: str
+    folders: tuple[Path, ...] = ()
 
     def read_header(self, name: str) -> str:
         """Return the text of a header, named as in an ``#include``."""
@@ -173,12 +200,15 @@ def fetch(*, wheels: Path | None = None, pins: tuple[Pin, ...] = (SGLANG, FLASHI
     folders = [_ensure(pin, wheels) for pin in pins]
     _check_agreement(pins, folders[0])
     digest = hashlib.sha256()
-    for folder in folders:
-        digest.update(hashlib.sha256((folder / MANIFEST).read_bytes()).digest())
+    for pin, folder in zip(pins, folders, strict=True):
+        files = json.loads((folder / MANIFEST).read_bytes())["files"]
+        headers = [[name, sha256] for name, sha256 in files.items() if name.startswith(pin.headers + "/")]
+        digest.update(json.dumps(headers).encode())
     return Sources(
         include_dirs=tuple(folder / pin.headers for pin, folder in zip(pins, folders, strict=True)),
         versions={pin.name.removesuffix("-python"): pin.version for pin in pins},
         digest=digest.hexdigest(),
+        folders=tuple(folders),
     )
 
 
@@ -187,10 +217,10 @@ def _ensure(pin: Pin, wheels: Path | None) -> Path:
     wheel = pin.wheel()
     root = cache_folder("sources")
     folder = root / f"{pin.name}-{pin.version}-{wheel.sha256[:12]}"
-    if _verified(folder, wheel):
+    if _verified(folder, wheel, pin.modules):
         return folder
     with _lock(root / f"{folder.name}.lock"):
-        if _verified(folder, wheel):  # another process was first
+        if _verified(folder, wheel, pin.modules):  # another process was first
             return folder
         with tempfile.TemporaryDirectory(dir=root, prefix=".new-") as scratch:
             path = _obtain(pin, wheel, wheels, Path(scratch))
@@ -232,12 +262,15 @@ def _unpack(path: Path, pin: Pin, wheel: Wheel, target: Path) -> None:
             hashes[member.filename] = hashlib.sha256(data).hexdigest()
     if not any(name.startswith(pin.headers + "/") for name in hashes):
         raise Unavailable(f"{path.name} holds no {pin.headers}/")
+    missing = sorted(set(pin.modules) - hashes.keys())
+    if missing:
+        raise Unavailable(f"{path.name} holds no {missing[0]}")
     manifest = {"wheel": wheel.filename, "sha256": wheel.sha256, "files": dict(sorted(hashes.items()))}
     put_bytes(target / MANIFEST, json.dumps(manifest, indent=1).encode())
 
 
 def _wanted(name: str, pin: Pin) -> bool:
-    return name.startswith(pin.headers + "/") or LICENCE_FILE.fullmatch(name) is not None
+    return name.startswith(pin.headers + "/") or name in pin.modules or LICENCE_FILE.fullmatch(name) is not None
 
 
 def _refuse_unsafe(member: zipfile.ZipInfo, wheel: str) -> None:
@@ -249,13 +282,15 @@ def _refuse_unsafe(member: zipfile.ZipInfo, wheel: str) -> None:
         raise Unavailable(f"{wheel} has the unsafe member {name!r} (absolute path, '..' or link); nothing was unpacked")
 
 
-def _verified(folder: Path, wheel: Wheel) -> bool:
-    """Say whether a folder holds exactly the files of its manifest, and the manifest is of this wheel."""
+def _verified(folder: Path, wheel: Wheel, modules: tuple[str, ...] = ()) -> bool:
+    """Say whether a folder holds exactly the files of its manifest, and the manifest is of this wheel and has these."""
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
         if manifest["sha256"] != wheel.sha256:
             return False
         files: dict[str, str] = manifest["files"]
+        if not files.keys() >= set(modules):  # unpacked when fewer were named
+            return False
         present = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
         if present != {*files, MANIFEST}:  # an extra header could shadow another
             return False

@@ -90,7 +90,7 @@ def _lengths(law: Law, sequences: SequenceCounts, rounding: float) -> tuple[floa
         "expected": expected,
         "observed": int(at_least[worst]),
     }
-    says = f"{at_least[worst]} of {sequences.n} steps emitted {k[worst]} or more tokens, {expected:.5g} expected"
+    says = f"at least {k[worst]} tokens: expected {expected:.5g}, observed {at_least[worst]} of {sequences.n} steps"
     return min(1.0, len(k) * float(p_values[worst])), detail, says
 
 
@@ -120,8 +120,8 @@ def _ends(law: Law, counts: PrefixCounts, rounding: float) -> tuple[float, dict[
         "expected": expected,
         "observed": int(ends[at]),
     }
-    says = f"after {' '.join(map(str, tokens))} (node {law.node[at]}) "
-    says += f"{ends[at]} of {times[at]} steps ended, {expected:.5g} expected"
+    says = f"step ended after {' '.join(map(str, tokens))} (node {law.node[at]}): "
+    says += f"expected {expected:.5g}, observed {ends[at]} of {times[at]} steps"
     return min(1.0, float(corrected[worst])), detail, says
 
 

@@ -7,6 +7,8 @@ are follows from the law alone.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
@@ -82,7 +84,7 @@ def cells(law: Law, counts: PrefixCounts, *, conditional: bool = False) -> Evide
     correction = depths * per_depth[law.depth[prefix]]
     p_values = np.where(probability < CERTAIN, two_sided(observed, trials[prefix], probability), 1.0)
     corrected = np.minimum(1.0, p_values * correction)
-    detail: dict[str, object] = {"cells": int(per_depth.sum()), "depths": depths}
+    detail: dict[str, Any] = {"cells": int(per_depth.sum()), "depths": depths}
     if not len(corrected):
         return Evidence("cells", 1.0, True, WITHIN_CASE["cells"], detail)
     best = int(np.argmin(corrected))
@@ -94,7 +96,9 @@ def cells(law: Law, counts: PrefixCounts, *, conditional: bool = False) -> Evide
         "cell_p_value": float(p_values[best]),
         "correction": int(correction[best]),
     }
-    return Evidence("cells", float(corrected[best]), True, WITHIN_CASE["cells"], detail)
+    after = f"after {' '.join(map(str, detail['prefix']))}" if detail["prefix"] else "at the root"
+    says = f"{after}, token {detail['token']}: expected {detail['expected']:.5g}, observed {detail['observed']}"
+    return Evidence("cells", float(corrected[best]), True, WITHIN_CASE["cells"], detail, says)
 
 
 def _likeliest_empty(law: Law, counts: PrefixCounts) -> tuple[Ints, Ints]:

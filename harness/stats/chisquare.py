@@ -135,7 +135,10 @@ def chi_square(law: Law, counts: PrefixCounts, rng: np.random.Generator) -> Evid
     p_sum = float(stats.chi2.sf(statistic, pruned.df))
     p_max = float(-np.expm1(pruned.df * np.log1p(-2.0 * special.ndtr(-largest))))
     detail |= {"statistic": statistic, "p_sum": p_sum, "max_z": largest, "p_max": p_max}
-    return Evidence("chi-square", min(1.0, 2.0 * min(p_sum, p_max)), True, WITHIN_CASE["chi-square"], detail)
+    says = f"next tokens do not follow the law together: chi-square {statistic:.5g} with {pruned.df} degrees of freedom"
+    if p_max < p_sum:
+        says = f"next tokens do not follow the law together: the largest of {pruned.df} scores is {largest:.3g}"
+    return Evidence("chi-square", min(1.0, 2.0 * min(p_sum, p_max)), True, WITHIN_CASE["chi-square"], detail, says)
 
 
 def _observed(vocab: int, pruned: Chain, counts: PrefixCounts) -> Ints:

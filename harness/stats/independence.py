@@ -156,6 +156,8 @@ class RunTest:
     alpha: float
     says: str
     detail: dict[str, Any]
+    rests_on_laws: bool = True
+    """Whether it takes for granted that each row has the law of its case."""
 
     @property
     def biased(self) -> bool:
@@ -271,4 +273,4 @@ class AcrossCases:
             "judged": bool(coins or not different or shared <= share),
         }
         says = f"{different} of {pairs} pairs of rows with the same {noise} gave different results, most in {worst}"
-        return RunTest("reproducibility", p_value if pairs else None, share, says, detail)
+        return RunTest("reproducibility", p_value if pairs else None, share, says, detail, rests_on_laws=not coins)

@@ -5,6 +5,7 @@ What a pass means rests on these: a bias at least this large would have been see
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,13 +16,16 @@ from ..law import Law
 from .critical import both_missed, critical_counts, tail_levels
 from .tilt import least_temperature_error
 
-__all__ = ["POWER", "Move", "least_leak", "min_detectable", "worst_move"]
+__all__ = ["POWER", "Move", "least_leak", "min_detectable", "unseen", "worst_move"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 POWER = 0.9
 """Probability of seeing the declared biases."""
+COIN = 2.0**-24
+SLOPE = 1e-9
+"""Probabilities that differ by less, relatively, are taken for equal: no temperature changes such a row."""
 
 CELLS_PER_PREFIX = 5
 PAIRS = 96
@@ -62,6 +66,21 @@ def min_detectable(law: Law, n: int, alpha: float, *, conditional: bool = False)
     move = worst_move(law.decided, n, alpha, conditional=conditional)
     temperature = least_temperature_error(law.decided, n, alpha, POWER, conditional=conditional)
     return {"move": None if move is None else move.mass, "leak": least_leak(law, n), "temperature": temperature}
+
+
+def unseen(law: Law, least: Mapping[str, float | None]) -> list[str]:
+    """Name the biases that a law has room for and of which ``least`` says that they are not seen, of whatever size.
+
+    ``least`` is that of :func:`min_detectable`. A leak is always seen where a token is impossible at the root. What
+    does not happen once in 2^24 steps, the resolution of a coin, is no room.
+    """
+    law = law.decided if law.undecided is not None else law
+    several = np.count_nonzero(law.rows, axis=1) > 1
+    largest = float(np.max(law.reach[:, None] * law.rows * several[:, None], initial=0.0))
+    lowest = np.min(law.rows, axis=1, initial=1.0, where=law.rows > 0.0)
+    sloped = np.where(lowest < law.rows.max(axis=1) * (1.0 - SLOPE), law.reach, 0.0)
+    room = {"move": largest, "temperature": float(np.max(sloped, initial=0.0))}
+    return [name for name, size in room.items() if least[name] is None and size >= COIN]
 
 
 def least_leak(law: Law, n: int) -> float | None:

@@ -22,6 +22,8 @@ Ints = NDArray[np.int64]
 BINS = 128
 CANDIDATES = 24
 LARGEST_ERROR = 1e3
+MOST_GROWTH = 700.0
+"""Of a log probability relative to the likeliest token's: what would grow more is below 1e-304."""
 PRECISION = 1.005
 
 
@@ -160,7 +162,7 @@ class _Plan:
         """Whether T * exp(log_error) is seen with the power asked for."""
         slope = math.expm1(-log_error)  # p becomes p * exp(slope * log p), normalised
         peak = self.peak[:, None]  # taken out, so that nothing overflows at the coldest temperatures
-        kept, tail = np.exp(slope * (self.kept.log - peak)), np.exp(slope * (self.tail.log - peak))
+        kept, tail = (np.exp(np.minimum(slope * (group.log - peak), MOST_GROWTH)) for group in (self.kept, self.tail))
         pooled = (self.tail.mass * tail).sum(axis=1)
         total = (self.kept.mass * kept).sum(axis=1) + pooled
         ratio = kept / total[:, None]

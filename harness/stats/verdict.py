@@ -21,11 +21,15 @@ from .localise import Deviation, where
 from .pearson import pearson
 from .support import support
 
-__all__ = ["Judgement", "judge"]
+__all__ = ["FOLLOWS", "REFUTES", "Judgement", "judge"]
 
 
 SHOWN = ("support", "cells")
 """Tests of which the ranking of deviations shows what they found."""
+REFUTES = (*SHOWN, "chi-square", "acceptance", "probe")
+"""Tests that refute the law itself; those of independence rest on it."""
+FOLLOWS = " (this may follow from the deviations above, or be behind them)"
+"""Said of dependent draws where the law is refuted too."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +52,27 @@ class Judgement:
 
     @property
     def reason(self) -> str | None:
-        """What is wrong in words, where it is of a kind that ``where`` does not show."""
+        """What is wrong in words, where ``where`` does not show it.
+
+        That is where its top row is no deviation, or another test has found more than those that it shows.
+        """
         fired = [
-            part
+            (part.p_value / part.share, part)
             for part in self.evidence
             if part.decides and part.p_value is not None and part.p_value / part.share <= self.alpha
         ]
-        if not fired or any(part.test in SHOWN for part in fired):
-            return None
-        return "; ".join(part.says for part in fired if part.says) or None
+        fired.sort(key=lambda found: found[0])
+        shown = [ratio for ratio, part in fired if part.test in SHOWN]
+        on_top = bool(shown and self.where) and self.where[0].p_value <= self.alpha
+        told = [part for ratio, part in fired if not on_top or (part.test not in SHOWN and ratio < min(shown))]
+        lines = [f"{part.says}, {_said(part.p_value)}" for part in told if part.says and part.test != "independence"]
+        follows = FOLLOWS if any(part.test in REFUTES for _, part in fired) else ""
+        lines += [f"{part.says}, {_said(part.p_value)}{follows}" for part in told if part.test == "independence"]
+        return "; ".join(lines) or None
+
+
+def _said(p_value: float | None) -> str:
+    return f"p = {p_value:.2g}" if p_value else "p < 1e-300"
 
 
 def judge(

@@ -128,7 +128,8 @@ def test_a_tree_is_drawn(run: Run, small_suite: Suite) -> None:
         assert f"next {top}: {law.rows[m, top]:.4g}" in line
         if node:
             assert f"p {case.law_rows[case.tree.parents[node], case.tree.tokens[node]]:.4g}" in line
-    assert len(lines) == 8
+    assert len(lines) == 9
+    assert lines[-1] == "of suite standard"
 
 
 def test_what_is_never_accepted_is_drawn_so(run: Run, write: Write) -> None:
@@ -196,7 +197,8 @@ def test_law_as_text(run: Run, small_suite: Suite) -> None:
     assert code == 0
     law = exact_law(small_suite.case("trees/0"), "x")
     lines = out.splitlines()
-    assert len(lines) == 4 + law.size
+    assert len(lines) == 4 + law.size + 1
+    assert lines[-1] == "of suite smoke"
     assert lines[4].startswith("at the root  node 0  reach 1  next ")
     prefix = " ".join(map(str, law.prefix(1)))
     assert lines[5].startswith(f"after {prefix}  node {law.node[1]}  reach {law.reach[1]:.4g}  next ")

@@ -116,6 +116,13 @@ def test_a_length_beyond_the_limit_is_judged_not_broken() -> None:
     np.testing.assert_array_equal(found, tokens)
 
 
+def test_a_step_too_long_for_any_tree_is_cut() -> None:
+    """S = 3, N = 5: six tokens show that it is too long; neither time nor memory goes by what an array claims."""
+    wide = np.broadcast_to(np.int64(1), (3, 1 << 40))
+    found = emitted(Result(wide, np.array([1 << 40, 1, 7])), ONE)
+    np.testing.assert_array_equal(found, [[1] * 6, [1] + [-1] * 5, [1] * 6])
+
+
 def test_a_path_beyond_the_limit_is_judged_not_broken() -> None:
     """S = 2 allows one draft; two were accepted along rows that exist."""
     limited = Expected(ONE.candidates, ONE.parents, ONE.node_count, 2, 6)
@@ -156,6 +163,25 @@ def test_what_is_expected_survives_a_verifier_that_overwrites_its_request() -> N
 
 NAN = np.full(TOKENS.shape, np.nan)
 
+
+class Sized:
+    """A sequence of a length of its own making."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, key: int) -> int:
+        return [5, 2, 1][key]
+
+
+class Arrays:
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise OSError("not here")
+
+
 BROKEN: dict[str, tuple[Any, str]] = {
     "nothing": (None, "verify must return harness.Result.*tokens is missing"),
     "a tuple": ((TOKENS, LENGTHS), "verify must return harness.Result.*tokens is missing"),
@@ -168,6 +194,10 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "bool lengths": (result(lengths=LENGTHS > 0), "lengths must be of an integer dtype, got bool"),
     "object tokens": (result(tokens=TOKENS.astype(object)), "tokens must be of an integer dtype, got object"),
     "complex tokens": (result(tokens=TOKENS + 0j), "tokens must be of an integer dtype, got complex128"),
+    "time tokens": (result(tokens=TOKENS.astype("m8[s]")), "tokens must be of an integer dtype, got timedelta64"),
+    "wide NaN": (result(tokens=np.broadcast_to(np.float32("nan"), (3, 1 << 40))), "got float32 with NaN in it"),
+    "no end": (result(tokens=Sized(10**18)), "tokens must be an array: MemoryError"),
+    "no array": (result(tokens=Arrays()), r"tokens must be an array: OSError: not here$"),
     "text": (result(tokens="abc"), "tokens must be of an integer dtype"),
     "NaN": (result(tokens=NAN), "tokens must be of an integer dtype, got float64 with NaN in it"),
     "ragged": (result(tokens=[[5, 2, 1], [4, 0], [5]]), "tokens"),
@@ -180,6 +210,10 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "lengths short": (result(lengths=LENGTHS[:2]), r"lengths must have shape \[3\], got \[2\]"),
     "length a number": (result(lengths=3), r"lengths must have shape \[3\], got \[\]"),
     "length 0": (result(lengths=[3, 0, 1]), r"lengths must lie in \[1, 3\], got 0 in row 1"),
+    "length huge": (
+        result(lengths=np.array([1, 2**64 - 1, 1], np.uint64)),
+        r"lengths must lie in \[1, 3\], got 18446744073709551615 in row 1",
+    ),
     "length -1": (result(lengths=[3, 2, -1]), r"lengths must lie in \[1, 3\], got -1 in row 2"),
     "length beyond": (result(lengths=[4, 2, 1]), r"lengths must lie in \[1, 3\], got 4 in row 0"),
     "token V": (result(tokens=changed(TOKENS, 1, 1, 6)), r"tokens must lie in \[0, 6\), got 6 in row 1, column 1"),
@@ -223,6 +257,15 @@ def test_nodes_that_are_too_narrow_for_a_length_beyond_the_limit() -> None:
     long = Result(widened(TOKENS, 1, 1), np.array([4, 2, 1]), NODES)
     with pytest.raises(BrokenResult, match=r"nodes must have shape \[3, 4\] or wider, got \[3, 3\]"):
         emitted(long, ONE)
+
+
+@pytest.mark.parametrize(("kind", "says"), [("sparse", "layout"), ("meta", "meta tensor"), ("conj", "conjugate")])
+def test_torch_tensors_that_are_no_arrays_are_broken(kind: str, says: str) -> None:
+    torch = pytest.importorskip("torch")
+    tokens = torch.from_numpy(TOKENS)
+    made = {"sparse": tokens.to_sparse(), "meta": tokens.to("meta"), "conj": tokens.to(torch.complex64).conj()}
+    with pytest.raises(BrokenResult, match=f"tokens must be an array: .*{says}"):
+        emitted(result(tokens=made[kind]), ONE)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "bool"])

@@ -138,7 +138,8 @@ class DisagreeingNodes(Walks):
     def verify(self, request: Request) -> Any:
         result = super().verify(request)
         row = int(np.argmax(result.lengths))
-        result.tokens[row, 0] = (result.tokens[row, 0] + 1) % request.vocab
+        if result.lengths[row] > 1:  # else it is the last token, which no node has
+            result.tokens[row, 0] = (result.tokens[row, 0] + 1) % request.vocab
         return result
 
 
@@ -202,6 +203,14 @@ class Floods(Counting):
         for i in range(1 << 10 >> 1):
             os.write(1 + i % 2, block)
         print("torrent", "x" * (1 << 22), file=sys.stderr)
+
+
+class FloodsForEver(Counting):
+    at = 1
+
+    def happen(self, request: Request) -> None:
+        while True:
+            os.write(1, b"torrent " * (1 << 18))
 
 
 class ClosesDescriptors(Counting):

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from harness.errors import Unavailable
-from harness.samplers.registry import SAMPLERS
 from harness.stats.alpha import RUN
 
 from .running import QUICK, Gate, plugin, stable
@@ -84,19 +82,12 @@ def test_shrink_is_followed_and_said(gate: Gate) -> None:
     assert all("--shrink 5" in case["reproduce"] for case in run.cases)
 
 
-@pytest.mark.parametrize("name", ["sglang-tree", pytest.param("sglang-tree-32", marks=pytest.mark.slow)])
-def test_vendor_kernel_passes(gate: Gate, name: str) -> None:
+@pytest.mark.parametrize(
+    "kernel", ["sglang-tree", pytest.param("sglang-tree-32", marks=pytest.mark.slow)], indirect=True
+)
+def test_vendor_kernel_passes(gate: Gate, kernel: str) -> None:
     """The real kernel, shortly: the probability that a right one fails is 1e-6."""
-    known = SAMPLERS[name]
-    try:
-        reason = known.unavailable()
-        if not reason:
-            known.prepare()
-    except Unavailable as error:
-        reason = str(error)
-    if reason:
-        pytest.skip(reason)
-    run = gate("--sampler", name, "--suite", "smoke", "--case", "four/*", "--case", "lossy/*", "--shrink", "3")
+    run = gate("--sampler", kernel, "--suite", "smoke", "--case", "four/*", "--case", "lossy/*", "--shrink", "3")
     assert run.code == 0, run.out
     (sampler,) = run.samplers
     assert sampler["runs_on"] == "cpu-simulated"

@@ -252,6 +252,7 @@ def test_no_case_to_run(gate: Gate) -> None:
     other = gate("--sampler", plugin("Right"), "--suite", "smoke", "--case", "plain/*", out="other")
     assert other.code == 3
     assert "no case of suite smoke to run" in other.samplers[0]["reason"]
+    assert "its rule is target-only, and --case plain/* names cases of rule plain" in other.samplers[0]["reason"]
 
 
 def test_cases_beyond_the_limits_of_a_sampler_are_skipped(gate: Gate) -> None:
@@ -275,13 +276,14 @@ def test_a_run_that_is_ended_leaves_results_and_no_process(folder: Path, end: si
     )
     try:
         wait_until((folder / "hangs").exists, 60)
-        wait_until((out / "results.json").exists)
+        wait_until(lambda: read(out / "results.json").samplers[0].cases)
         wait_until(lambda: len(pids(folder)) >= 3)
         assert not any(dead(pid) for pid in pids(folder)[-3:])
     finally:
         os.kill(run.pid, end)
         _, err = run.communicate(timeout=60)
-    assert (run.returncode, err.strip()) == ((-9, "") if end == signal.SIGKILL else (130, "chitree: interrupted"))
+    said = f"chitree: interrupted; what was judged so far is in {out}; go on with: chitree gate --resume {out}"
+    assert (run.returncode, err.strip()) == ((-9, "") if end == signal.SIGKILL else (130, said))
     wait_until(lambda: all(map(dead, pids(folder))))
     (sampler,) = read(out / "results.json").samplers
     assert {case.group for case in sampler.cases} == {"four"}

@@ -65,6 +65,7 @@ def test_what_is_no_sampler(gate: Gate, sampler: str, words: list[str]) -> None:
         ("--shrink", "x", ["--shrink", "x"]),
         ("--seed", "x", ["--seed", "x"]),
         ("--workers", "0", ["--workers"]),
+        ("--workers", "100000", ["--workers must lie in [1, ", "got 100000"]),
         ("--suite", "nope", ["no such suite", "nope", "smoke"]),
         ("--no-such-option", "1", ["--no-such-option"]),
     ],

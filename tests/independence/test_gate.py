@@ -83,7 +83,8 @@ def test_ending_early_is_found_where_it_happens() -> None:
         assert seen["expected"] == 0.0
         assert len(seen["prefix"]) == 1
         if one.reason:
-            assert "steps ended, 0 expected" in one.reason
+            assert "step ended after " in one.reason
+            assert ": expected 0, observed " in one.reason
 
 
 def test_ending_early_is_no_bias_where_no_rule_is_claimed() -> None:

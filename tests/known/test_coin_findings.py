@@ -10,10 +10,10 @@ import pytest
 
 from cases.coins import coin_groups
 from cases.findings import PATH, known_findings
+from cases.probes import probe_groups
 from harness.case import Case
 from harness.coincase import CoinCase, Impossible, impossible, judge_coins
 from harness.counts import count_sequences
-from harness.errors import Unavailable
 from harness.known import Excused, load
 from harness.rules import rule
 from harness.samplers.base import Claims
@@ -57,18 +57,9 @@ def test_port_has_the_kernels_findings(gate: Gate) -> None:
     assert case["evidence"][0]["coins"] == [0.0, 1 - 2**-24]
 
 
-@pytest.mark.parametrize("name", ["sglang-tree", "sglang-tree-32"])
-def test_kernel_has_its_findings(gate: Gate, name: str) -> None:
-    known = SAMPLERS[name]
-    try:
-        reason = known.unavailable()
-        if not reason:
-            known.prepare()
-    except Unavailable as error:
-        reason = str(error)
-    if reason:
-        pytest.skip(reason)
-    run = gate("--sampler", name, known=json.loads(PATH.read_text())["findings"])
+@pytest.mark.parametrize("kernel", ["sglang-tree", "sglang-tree-32"], indirect=True)
+def test_kernel_has_its_findings(gate: Gate, kernel: str) -> None:
+    run = gate("--sampler", kernel, known=json.loads(PATH.read_text())["findings"])
     assert run.code == 0, run.out
     assert list(run.verdicts.values()).count("known") == 7
     assert {"known", "pass"} == set(run.verdicts.values())
@@ -205,7 +196,7 @@ def test_packaged_file() -> None:
     """Every entry names a sampler and a case that are there, and none of the reference."""
     known = known_findings()
     assert known == load(PATH)
-    names = {name for group in coin_groups() for name in group.names}
+    names = {name for group in (*coin_groups(), *probe_groups("standard")) for name in group.names}
     for entry in known.findings:
         assert set(entry.samplers) <= set(SAMPLERS)
         assert {named.case for named in entry.outcomes} <= names

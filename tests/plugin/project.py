@@ -14,13 +14,17 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+from gate.running import stable
+
 from cases.catalogue import suite
 from harness import cli
 
 HERE = Path(__file__).resolve().parent
 GROUP = "target-only/tiny-0"
 """A group of the smoke suite, whatever its cases are."""
-SIZE = next(len(entry.names) for entry in suite("smoke").groups if entry.name == GROUP)
+_ENTRY = next(entry for entry in suite("smoke").groups if entry.name == GROUP)
+SIZE, DRAWS = len(_ENTRY.names), _ENTRY.n >> 4
+"""Cases of the group, and draws of each under ``FEW``."""
 FEW = ("--chitree-case", f"{GROUP}/*", "--chitree-shrink", "4", "--chitree-workers", "1")
 _OURS = ("PYTEST_", "GITHUB_STEP_SUMMARY", "COV_CORE")
 
@@ -115,15 +119,6 @@ def _outcome(test: ET.Element) -> tuple[str, str]:
         if found is not None:
             return kind, f"{found.get('message') or ''}\n{found.text or ''}"
     return "passed", ""
-
-
-def stable(results: Any) -> Any:
-    """Return results without what may differ between two equal runs."""
-    if isinstance(results, dict):
-        return {key: stable(value) for key, value in results.items() if key not in ("created", "seconds")}
-    if isinstance(results, list):
-        return [stable(value) for value in results]
-    return results
 
 
 def cases(results: dict[str, Any]) -> dict[str, Any]:

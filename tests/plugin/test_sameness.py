@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from .project import FEW, GROUP, SIZE, Project, Run, cases
+from .project import DRAWS, FEW, GROUP, SIZE, Project, Run, cases
 
 REVERSED = """
 import pytest
@@ -50,7 +50,7 @@ def test_order_and_processes_change_nothing(shared_project: Project, biased: Run
 def test_bias_is_told_without_a_traceback(shared_project: Project, biased: Run) -> None:
     message = next(text for name, (outcome, text) in biased.tests.items() if GROUP in name and outcome != "passed")
     for pattern in (
-        rf"{GROUP}/\S+: biased, p = \S+ at alpha \S+, n = 448",
+        rf"{GROUP}/\S+: biased, p = \S+ at alpha \S+, n = {DRAWS:,}",
         r"\n  (after|at) .*: token \d+ expected \S+, observed \S+, p = \S+",
         rf"\n  chitree gate --sampler mine:LastFromWhole --case {GROUP}/\S+ --suite smoke --seed 0 .*--shrink 4",
     ):
@@ -63,9 +63,9 @@ def test_summary(shared_project: Project, biased: Run) -> None:
     summary = biased.out.partition("= chitree =")[2]
     for pattern in (
         r"\nBIASED: ",
-        r"\nmine:LastFromWhole: biased, runs on cpu, 448 draws a case\n",
+        rf"\nmine:LastFromWhole: biased, runs on cpu, {DRAWS:,} draws a case\n",
         r"\n  n / 2\^4 draws a case: --shrink\n",
-        r"\n  seen with 90% power in every case: move ",
+        r"\n  seen with 90% power, at worst: move ",
         rf"\n  {GROUP}/\S+: biased: .* token ",
         r"\nresults: tests/results.json\n",
     ):

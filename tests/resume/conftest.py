@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from gate.running import Run as Finished
+from gate.running import stable
 
 import cases.catalogue
 from cases.coins import coin_groups
@@ -51,35 +51,23 @@ def small() -> Suite:
     return Suite("smoke", tuple(map(_group, VOCABS)), 15.0, coin_groups(), Known())
 
 
-@dataclass
-class Run:
+class Run(Finished):
     """What a command ended with."""
-
-    code: int
-    out: str
-    err: str
-    folder: Path
 
     @property
     def results(self) -> dict[str, Any]:
         """results.json without what may differ between two equal runs."""
-        found: dict[str, Any] = _stable(json.loads((self.folder / "results.json").read_text()))
+        found: dict[str, Any] = stable(super().results)
         return found
 
     @property
-    def groups(self) -> dict[str, set[str]]:
+    def verdicts(self) -> dict[str, set[str]]:
         """Verdicts in each group of the last sampler, coin cases apart."""
         found: dict[str, set[str]] = {}
         for case in self.results["samplers"][-1]["cases"]:
             if case["alpha"]:
                 found.setdefault(case["group"], set()).add(case["verdict"])
         return found
-
-
-def _stable(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _stable(entry) for key, entry in value.items() if key not in ("created", "seconds")}
-    return [_stable(entry) for entry in value] if isinstance(value, list) else value
 
 
 Gate = Callable[..., Run]

@@ -20,7 +20,7 @@ def test_fail_fast(gate: Gate) -> None:
     names = ("--sampler", plugin("Biased"), "--sampler", "reference", *SOME, "--shrink", "3")
     whole, run = gate(*names, out="whole"), gate(*names, "--fail-fast")
     assert run.code == whole.code == 1
-    assert run.groups == {name: {"pass"} for name in ("v4", "v5", "v6")}, "other samplers are run"
+    assert run.verdicts == {name: {"pass"} for name in ("v4", "v5", "v6")}, "other samplers are run"
     found = {case["case"]: case for case in run.results["samplers"][0]["cases"]}
     unbroken = {case["case"]: case for case in whole.results["samplers"][0]["cases"]}
     for name, case in found.items():
@@ -41,7 +41,7 @@ class Paced(Sweep):
     """A sweep whose calls are told rather than timed."""
 
     def __init__(self, start: float, call: float) -> None:
-        super().__init__("reference", 1, 1, None)  # type: ignore[arg-type]
+        super().__init__("reference", 2, 2, None)  # type: ignore[arg-type]
         self.plans = small().plans(small().groups, 0)
         self._pace = start, call
 
@@ -55,7 +55,7 @@ class Paced(Sweep):
 @pytest.mark.parametrize("seconds", [0.5, 5.0, 50.0])
 def test_draws_that_fit(start: float, call: float, seconds: float) -> None:
     sweep = Paced(start, call)
-    found = fitting(sweep, lambda _: None, seconds, 2, 16)
+    found = fitting(sweep, lambda _: None, seconds, 16)
     assert found is not None
     k, why = found
 
@@ -73,13 +73,13 @@ def test_draws_that_fit(start: float, call: float, seconds: float) -> None:
 
 
 def test_judging_counts_too() -> None:
-    found = fitting(Paced(0.0, 1e-5), lambda _: time.sleep(0.05), 0.35, 2, 16)
+    found = fitting(Paced(0.0, 1e-5), lambda _: time.sleep(0.05), 0.35, 16)
     assert found is not None
     assert found[0] == 16
 
 
 def test_sampler_that_breaks_is_not_timed() -> None:
-    assert fitting(Paced(0.0, -1.0), lambda _: None, 1.0, 2, 16) is None
+    assert fitting(Paced(0.0, -1.0), lambda _: None, 1.0, 16) is None
 
 
 def test_budget(gate: Gate) -> None:

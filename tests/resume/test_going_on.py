@@ -25,7 +25,10 @@ def test_interrupted(gate: Gate, calls: Callable[[], set[int]], until: int) -> N
     calls()
     broken = gate(*NOTES, until=until)
     assert broken.code == 130
-    assert len(broken.groups) == until
+    assert len(broken.verdicts) == until
+    left = json.loads((broken.folder / "results.json").read_text())
+    assert left["unfinished"] == {"cases": {plugin("Notes"): 16}, "resumable": True}
+    assert "unfinished" not in whole.results
     calls()
     run = gate(resume=True)
     assert run.code == 0, run.err
@@ -60,7 +63,7 @@ def test_many_interruptions(gate: Gate) -> None:
 def test_what_was_found_stays_while_a_run_is_resumed(gate: Gate) -> None:
     gate(*NOTES, until=3)
     before = gate(resume=True, until=1)
-    assert set(before.groups) >= {"v4", "v5", "v6"}
+    assert set(before.verdicts) >= {"v4", "v5", "v6"}
 
 
 def test_finished_run(gate: Gate, calls: Callable[[], set[int]]) -> None:
@@ -80,7 +83,7 @@ def test_killed_worker(gate: Gate, tmp_path: Path, calls: Callable[[], set[int]]
     (tmp_path / "die").touch()
     broken = gate(*names)
     assert broken.code == 3
-    assert broken.groups == {"v4": {"pass"}, "v5": {"broken"}, "v6": {"pass"}, "v7": {"pass"}}
+    assert broken.verdicts == {"v4": {"pass"}, "v5": {"broken"}, "v6": {"pass"}, "v7": {"pass"}}
     again = gate(resume=True)
     assert again.results == broken.results
     (tmp_path / "die").unlink()
@@ -125,6 +128,7 @@ def test_options_must_be_the_same(gate: Gate, calls: Callable[[], set[int]]) -> 
         ("--shrink", "4"),
         ("--fail-fast",),
         ("--strict",),
+        ("--poison",),
         ("--out", "elsewhere"),
     ):
         run = gate(option, *value, resume=True)

@@ -55,6 +55,23 @@ def test_arguments_that_do_not_fit() -> None:
         kernel.launch(1, 20, 0, [out[::2], 0.5, 1, 0.0, 0])
 
 
+@pytest.mark.parametrize(
+    ("body", "usual"),
+    [
+        ("st.global.b32 [%d1], %r5;", 0),
+        (".local .align 4 .b8 own[16]; mov.u32 %r1, own; ld.local.u32 %r2, [%r1+4]; st.global.b32 [%d1], %r2;", 0),
+        (".shared .align 4 .b8 ours[16]; ld.shared.u32 %r2, [ours+4]; st.global.b32 [%d1], %r2;", 0xA5A5A5A5),
+    ],
+    ids=["register", "local", "shared"],
+)
+def test_memory_that_was_never_written(body: str, usual: int) -> None:
+    kernel, out = compiled(f"ld.param.u64 %d1, [p0]; add.s64 %d1, %d1, %d31; {body}"), np.ones(40, np.uint32)
+    kernel.launch(2, 40, 0, [out], threads=1)
+    assert set(out.tolist()) == {usual}
+    kernel.launch(2, 40, 0, [out], threads=1, poison=0x5A)
+    assert set(out.tolist()) == {0x5A5A5A5A}
+
+
 def test_sizes_out_of_range() -> None:
     kernel = compiled("", [])
     for block in (0, 1025):

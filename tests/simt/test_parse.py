@@ -135,7 +135,7 @@ UNKNOWN = [
     "cvt.rn.sat.u32.f32 %r1, %f1;",
     "shfl.up.b32 %r1, %r2, 1, 0;",  # without .sync
     "@%p1 bar.sync 0;",  # guarded and warp-wide
-    "bar.red.popc.u32 %r1, 0, %p1;",
+    "bar.red.xor.pred %p1, 0, %p2;",
     "atom.global.add.noftz.f16 %h1, [%d1], %h2;",
     "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1}, {%r1}, {%r2}, {%f2};",
     "call.uni (%r1), vprintf, (%d1, %d2);",

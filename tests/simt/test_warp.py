@@ -164,6 +164,45 @@ def test_barrier_orders_shared_memory() -> None:
     assert out.tolist() == [7 * (199 - lane) for lane in range(200)]
 
 
+@pytest.mark.parametrize("apart", [False, True], ids=["in step", "apart"])
+def test_barrier_that_votes(apart: bool) -> None:
+    """Over all threads that are left; twice in a row, so that one vote must not run into the next."""
+    votes = [
+        "bar.red.popc.u32 %r2, 0, %p1;",
+        "bar.red.or.pred %p2, 0, %p1;",
+        "bar.red.and.pred %p3, 0, %p1;",
+        "bar.red.and.pred %p4, 0, !%p2;",
+        "bar.red.or.pred %p5, 0, !%p1;",
+        "bar.red.and.pred %p6, 0, %p5;",
+    ]
+    text = "setp.gt.u32 %p7, %r30, 89; @%p7 exit; and.b32 %r1, %r30, 3; setp.eq.u32 %p1, %r1, 1;"
+    text += "".join(lanes_apart(vote, number) if apart else vote for number, vote in enumerate(votes))
+    for number in range(2, 7):
+        text += f"selp.b32 %r{number + 1}, {1 << number}, 0, %p{number}; mad.lo.u32 %r2, %r{number + 1}, 100, %r2;"
+    out = run_words(text + "OUT %r2;", threads=100)
+    yes = sum(thread % 4 == 1 for thread in range(90))
+    assert out[:90].tolist() == [yes + 100 * ((1 << 2) + (1 << 5) + (1 << 6))] * 90
+    assert (out[90:] == 0xDEADBEEF).all()
+
+
+def test_a_vote_s_barrier_parks_with_the_plain_one() -> None:
+    """Half of a warp waits at each; both go on together."""
+    out = run_words(
+        """
+        .shared .align 4 .b32 box[2];
+        setp.ne.u32 %p1, %r30, 0; @%p1 bra $apart; st.shared.v2.u32 [box], {0, 0};
+        $apart: bar.sync 0;
+        setp.lt.u32 %p2, %r30, 16; @%p2 bra $vote;
+        red.shared.add.u32 [box], 1; bar.sync 0; mov.u32 %r1, 7; bra $end;
+        $vote: red.shared.add.u32 [box], 1; bar.red.popc.u32 %r1, 0, %p2;
+        $end: ld.shared.u32 %r2, [box]; mad.lo.u32 %r1, %r2, 100, %r1;
+        OUT %r1;
+        """,
+        threads=32,
+    )
+    assert out.tolist() == [3216] * 16 + [3207] * 16
+
+
 def test_barrier_after_some_have_left() -> None:
     out = run_words("setp.gt.u32 %p1, %r30, 69; @%p1 exit; barrier.sync 0; OUT %r30;", threads=100)
     assert out[:70].tolist() == list(range(70))
@@ -175,11 +214,11 @@ def test_shared_atomics() -> None:
         .shared .align 8 .b32 box[8];
         setp.ne.u32 %p1, %r30, 0; @%p1 bra $go;
         st.shared.u32 [box], 0; st.shared.u32 [box+4], 1000; st.shared.u32 [box+8], 0; st.shared.u32 [box+12], 0;
-        $go: bar.sync 0;
+        $go: bar.sync 0; mov.u64 %d4, box; cvta.shared.u64 %d5, %d4; add.s64 %d5, %d5, 12;
         atom.shared.add.u32 %r1, [box], %r30;
         atom.shared.min.s32 %r2, [box+4], %r30;
         red.shared.max.u32 [box+8], %r30;
-        atom.shared.cas.b32 %r3, [box+12], 0, 77;
+        atom.cas.relaxed.cta.b32 %r3, [%d5], 0, 77;
         bar.sync 0;
         ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [box];
         add.u32 %r4, %r4, %r5; add.u32 %r4, %r4, %r6; add.u32 %r4, %r4, %r7;

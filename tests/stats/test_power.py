@@ -14,7 +14,7 @@ from harness.law import Law, LawBuilder
 from harness.stats.alpha import WITHIN_CASE
 from harness.stats.cells import cell_counts, cells
 from harness.stats.chisquare import chi_square
-from harness.stats.power import least_leak, min_detectable, worst_move
+from harness.stats.power import least_leak, min_detectable, unseen, worst_move
 from harness.stats.support import support
 from harness.stats.tilt import least_temperature_error, tilted
 
@@ -224,3 +224,21 @@ def test_planned_samples_see_a_temperature_two_percent_off(name):
         least, enough = (n, enough) if error is None or error > 0.02 else (least, n)
     runs = 60 if name == "C" else 300
     assert at_least(power(biased(name, "temp"), law, enough, 1e-6, runs, f"planned temperature {name}"), runs, 0.87)
+
+
+@pytest.mark.parametrize(
+    ("rows", "n", "names"),
+    [
+        ((1.0, 0.0), 1000, []),
+        ((0.25,) * 4, 100_000, []),
+        ((0.5, 0.3, 0.2), 100_000, []),
+        ((0.5, 0.3, 0.2), 3, ["move", "temperature"]),
+        ((1 / 4096,) * 4096, 1000, ["move"]),
+        ((1.0 - 1e-9, 1e-9), 1000, ["temperature"]),
+    ],
+)
+def test_what_is_not_seen_is_told_from_what_there_is_not(rows: tuple[float, ...], n: int, names: list[str]) -> None:
+    law = one_step(rows)
+    least = min_detectable(law, n, 1e-6)
+    assert [name for name in ("move", "temperature") if name in unseen(law, least)] == names
+    assert all(least[name] is None for name in names)

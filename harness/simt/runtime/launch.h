@@ -6,6 +6,7 @@ typedef struct {
   u32 threads;       /* of a block */
   u32 dynamic_bytes; /* of shared memory */
   u32 fill;          /* byte that fresh shared memory is filled with; above 255: it is left as it was */
+  u32 poison;        /* byte that registers and local memory are filled with too; above 255: they are left so */
   const u8 *parameters;
   u32 block;         /* out: the block that failed */
   u32 at_barrier, waiting; /* out: threads of it that were stuck, and where */
@@ -17,10 +18,18 @@ static void start_warp(Warp *W, u32 index, u32 threads, u8 *local) {
   const u32 here = threads - 32 * index;
   W->first_thread = 32 * index;
   W->alive = here >= 32 ? ~0u : (1u << here) - 1;
-  W->at_barrier = W->waiting = 0;
+  W->at_barrier = W->waiting = W->voted = 0;
   W->in_step = here >= 32 ? 0 : -1;
   W->local = local + (usize)W->first_thread * LOCAL_BYTES;
   for (u32 l = 0; l < 32; l++) W->pc[l] = 0;
+}
+
+static void poison_warps(Warp *warps, u32 count, u8 *local, int byte) {
+  memset(local, byte, (usize)count * 32 * LOCAL_BYTES);
+  for (u32 w = 0; w < count; w++) {
+    memset(warps[w].narrow, byte, sizeof warps[w].narrow);
+    memset(warps[w].wide, byte, sizeof warps[w].wide);
+  }
 }
 
 static int run_block(Warp *warps, u32 count, Block *B, Launch *launch) {
@@ -35,7 +44,11 @@ static int run_block(Warp *warps, u32 count, Block *B, Launch *launch) {
     if (B->trapped) return TRAPPED;
     if (!alive) return DONE;
     if (stuck) break;
-    for (u32 w = 0; w < count; w++) warps[w].at_barrier = 0;
+    B->voted = B->voting, B->voting = B->voters = 0;
+    for (u32 w = 0; w < count; w++) {
+      B->voters += popc_b32(warps[w].at_barrier);
+      warps[w].at_barrier = 0;
+    }
   }
   for (u32 w = 0; w < count; w++) {
     launch->at_barrier += popc_b32(warps[w].alive & warps[w].at_barrier);
@@ -52,7 +65,9 @@ static int run_blocks(Warp *warps, u8 *shared, u8 *local, Launch *launch) {
   for (u32 b = launch->first; b < launch->last; b++) {
     B.x = b % B.grid_x, B.y = b / B.grid_x % B.grid_y, B.z = b / B.grid_x / B.grid_y;
     if (launch->fill < 256) memset(shared, (int)launch->fill, STATIC_BYTES + launch->dynamic_bytes);
+    if (launch->poison < 256) poison_warps(warps, count, local, (int)launch->poison);
     for (u32 w = 0; w < count; w++) start_warp(warps + w, w, launch->threads, local);
+    B.voting = B.voted = B.voters = 0;
     set_uniform(&B);
     const int outcome = run_block(warps, count, &B, launch);
     if (outcome != DONE) {

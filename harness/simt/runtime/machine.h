@@ -10,6 +10,7 @@ typedef struct {
   u32 alive;        /* lanes that have not exited */
   u32 at_barrier;   /* lanes parked at the block's barrier */
   u32 waiting;      /* lanes waiting for others of their member mask */
+  u32 voted;        /* lanes parked at a barrier that votes, or back from it and not yet past it */
   u32 first_thread; /* thread index of lane 0 */
   u8 *local;        /* local memory of lane 0; the others follow */
 } Warp;
@@ -17,6 +18,8 @@ typedef struct {
 typedef struct {
   u32 x, y, z, grid_x, grid_y, grid_z, threads;
   u32 trapped;
+  u32 voting;        /* lanes that have voted yes at the barrier that the block is coming to */
+  u32 voted, voters; /* of the last barrier: lanes that had voted yes, and lanes that had come */
   const u8 *parameters;
   u8 *shared;
   Uniform uniform;

@@ -1,0 +1,1 @@
+"""Decoding of many steps."""

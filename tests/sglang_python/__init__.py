@@ -1,0 +1,1 @@
+"""Tests of SGLang's own Python around its kernels."""
