@@ -39,7 +39,7 @@ class Here(Worker):
     def start(self) -> None:
         """Make the sampler."""
         if not self.claims:
-            self._make, claims = _load(self.sampler)
+            self._make, claims, _ = _load(self.sampler)
             self._claims = claims
             self.claims = asdict(claims)
 

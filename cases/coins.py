@@ -10,6 +10,12 @@ Drafts without mass
     A draft that the target finds impossible, and coin 0, which is not above its running sum of 0 either.
 Last draws
     Tokens without mass at both ends of the vocabulary, and the least and the largest final coin.
+Certain numbers of drafts
+    Chains of drafts of mass 1 and then one without mass: so many are accepted, whatever the coins, and no more than the
+    depth limit allows. The same where threshold_acc is 0, which accepts every draft with mass.
+On the threshold
+    Two drafts of a quarter each, and coins on their thresholds and one step to either side; a draft of a mass below
+    the normal float32 numbers; and one token alone.
 Repeated siblings
     Two siblings of one token, and a coin between its mass and twice its mass. No verifier need take them: these are put
     to samplers of which it is known what they do.
@@ -21,6 +27,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.case import Case
 from harness.coincase import CoinCase, CoinGroup
@@ -46,6 +53,10 @@ def coin_groups() -> tuple[CoinGroup, ...]:
         _zero_mass("coins/zero-mass"),
         _zero_mass("coins/zero-mass-permissive", threshold_single=0.0),
         _last_draw("coins/last-draw"),
+        _certain("coins/certain"),
+        _certain("coins/certain-sure", threshold_acc=0.0),
+        _thresholds("coins/threshold"),
+        _one_token("coins/one-token"),
         _repeated("coins/repeated-siblings"),
     )
 
@@ -118,6 +129,53 @@ def _last_draw(name: str) -> CoinGroup:
     )
 
 
+def _certain(name: str, threshold_acc: float = 1.0) -> CoinGroup:
+    """Return chains of five drafts of which the first k are accepted, k from 0 to the 4 of the depth limit and beyond.
+
+    Coins are the largest there is, and 0 at the draft that cannot be accepted. Where every draft with mass is accepted,
+    those before have a quarter of the mass only.
+    """
+    mass = (1, 0, 0, 0) if threshold_acc else (1, 1, 1, 1)
+    members = []
+    for count in range(6):
+        laws = {node: np.roll(mass, node + 1) for node in range(count)}
+        laws |= {node: np.roll((1, 2, 1, 0), node + 2) for node in range(count, 6)}
+        coins = [TOP] * count + [0.0] * (6 - count)
+        tokens = [0] + [node % 4 for node in range(1, 6)]
+        members.append(
+            _case(
+                f"{name}/{count}", 4, 8, range(-1, 5), tokens, laws, *coins, depth_limit=5, threshold_acc=threshold_acc
+            )
+        )
+    return CoinGroup(name, tuple(members))
+
+
+def _thresholds(name: str) -> CoinGroup:
+    quarter, step = (1, 1, 0, 2), 2.0**-24
+    members = [
+        _case(f"{name}/{mark:g}{side:+g}", 4, 4, [-1, 0, 0], [0, 0, 1], {0: quarter}, mark + side * step)
+        for mark in (0.25, 0.5)
+        for side in (-1, 0, 1)
+    ]
+    tiny = (1e-40, 0, 0, 1)
+    members += [
+        _case(f"{name}/tiny-{place}", 4, 4, [-1, 0], [0, 0], {0: tiny}, coin, final=coin)
+        for place, coin in (("least", 0.0), ("next", step), ("largest", TOP))
+    ]
+    return CoinGroup(name, tuple(members))
+
+
+def _one_token(name: str) -> CoinGroup:
+    coins = {"least": 0.0, "largest": TOP}
+    return CoinGroup(
+        name,
+        tuple(
+            _case(f"{name}/{key}", 1, 4, [-1, 0, 1], [0] * 3, {}, *[coin] * 3, final=coin)
+            for key, coin in coins.items()
+        ),
+    )
+
+
 def _repeated(name: str) -> CoinGroup:
     case = _case(f"{name}/between", 4, 3, [-1, 0, 0], [0, 0, 0], {0: (4, 3, 2, 1)}).case
     return CoinGroup(
@@ -131,10 +189,12 @@ def _case(
     nodes: int,
     parents: Sequence[int],
     tokens: Sequence[int],
-    weights: Mapping[int, Sequence[int]],
+    weights: Mapping[int, Sequence[float] | NDArray[np.integer]],
     *coins: float,
     final: float = 0.0,
     threshold_single: float = 1.0,
+    threshold_acc: float = 1.0,
+    depth_limit: int = 3,
 ) -> CoinCase:
     """Return a case whose nodes have the law of their ``weights``, those beyond being 0, or else a uniform law."""
     probs = np.full((len(parents), vocab), np.float32(1.0 / vocab))
@@ -149,8 +209,9 @@ def _case(
         tree=Tree(np.array(tokens), np.array(parents)),
         logits=logits,
         probs=probs,
-        depth_limit=3,
+        depth_limit=depth_limit,
         nodes=nodes,
         threshold_single=threshold_single,
+        threshold_acc=threshold_acc,
     )
     return CoinCase(case, coins, final)

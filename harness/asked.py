@@ -53,7 +53,7 @@ def used_folder(out: Path | None) -> Iterator[Path]:
 
 
 def _named(out: Path | None) -> Path:
-    return out or Path("reports", "out", datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"))
+    return out if out is not None else Path("reports", "out", datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"))
 
 
 def results_folder(out: Path | None) -> Path:

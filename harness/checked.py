@@ -114,6 +114,17 @@ def check(
             "expected a class, an instance or a zero-argument factory of something with verify(request), or its name, "
             f"got {type(verifier).__name__}"
         )
+    numbers: tuple[tuple[str, object, type], ...] = (
+        ("alpha", alpha, float),
+        ("seed", seed, int),
+        ("shrink", 0 if shrink is None else shrink, int),
+        ("workers", 1 if workers is None else workers, int),
+    )
+    for option, value, kind in numbers:
+        if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else int):
+            raise UsageError(f"{option} must be {'a number' if kind is float else 'an integer'}, got {value!r}")
+    if not isinstance(suite, str):
+        raise UsageError(f"suite must be the name of a suite, got {suite!r}")
     with TemporaryDirectory(prefix="chitree-given-") as folder:
         given, name = None, verifier if isinstance(verifier, str) else importable_name(verifier)
         if name is None:

@@ -97,7 +97,7 @@ class _Commands(click.Group):
             return 0
 
 
-@click.group(cls=_Commands)
+@click.group(cls=_Commands, epilog=f"Not there yet: {', '.join(LATER)}.")
 @click.version_option(__version__, message="chitree %(version)s")
 def cli() -> None:
     """Statistical correctness gate for speculative-decoding samplers.
@@ -116,6 +116,16 @@ def _later(context: click.Context, parameter: click.Parameter, value: Any) -> An
     if value not in (None, False, ()):
         raise UsageError(f"{parameter.opts[0]} is not there yet in chitree {__version__}; leave it out")
     return value
+
+
+class _Folder(click.Path):
+    """The name of a folder, which is not empty: that would be the current one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path."""
+        if value == "":
+            self.fail("expected the name of a folder, got ''", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 @cli.command()
@@ -139,9 +149,9 @@ def _later(context: click.Context, parameter: click.Parameter, value: Any) -> An
 @click.option("--shrink", type=int, default=None, metavar="K", help="Take n / 2^K draws.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=_Folder(path_type=Path, file_okay=False),
     default=None,
-    help="Folder of the results. Default: reports/out/<UTC time>.",
+    help="Folder of the results, those in it are overwritten. Default: reports/out/<UTC time>.",
 )
 @click.option(
     "--budget", type=float, default=None, metavar="SECONDS", help="Take so many draws that the run keeps within."
@@ -283,7 +293,9 @@ def fetch() -> int:
 
 
 def _add_later(name: str, summary: str) -> None:
-    @cli.command(name, help=f"Not there yet: {summary}.", context_settings={"ignore_unknown_options": True})
+    @cli.command(
+        name, help=f"Not there yet: {summary}.", context_settings={"ignore_unknown_options": True}, hidden=True
+    )
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
     def command(arguments: tuple[str, ...]) -> int:
         raise UsageError(f"`chitree {name}` ({summary}) is not there yet in chitree {__version__}")

@@ -84,7 +84,7 @@ class Display:
             self._bar = None
 
     def verdict(self, results: Results, out: Path | None, written: Sequence[str] = ()) -> None:
-        """Print the table, the verdict, and where results are (None: nowhere), and reports (``written``, a line each)."""
+        """Print the table, the verdict, where results are (None: nowhere), and reports (``written``, a line each)."""
         from reports import headline, printable, table
 
         self.close()

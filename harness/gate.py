@@ -27,7 +27,7 @@ from .drafted import by_position
 from .errors import Unavailable, Unwritten, UsageError
 from .judge import Judge
 from .law import Law
-from .results import Results, SamplerResult, Unfinished, merged, read, worst, write
+from .results import SLIP, Results, SamplerResult, Unfinished, merged, read, worst, write
 from .rules import exact_law
 from .runfolder import Kept, Recorded, RunFolder
 from .samplers.base import Claims
@@ -89,6 +89,8 @@ class GateOptions:
                 sampler(name)
         if not 0.0 < self.alpha < 1.0:
             raise UsageError(f"--alpha must lie strictly between 0 and 1, got {self.alpha}")
+        if self.seed < 0:
+            raise UsageError(f"--seed must be at least 0, got {self.seed}")
         if self.shrink is not None and not 0 <= self.shrink <= MOST_SHRINK:
             raise UsageError(f"--shrink must lie in [0, {MOST_SHRINK}], got {self.shrink}")
         most = max(MOST_WORKERS, 4 * self.threads)
@@ -253,6 +255,7 @@ def _gate_one(
     sweep = Sweep(name, min(options.workers, most), options.threads, options.limits, options.poison)
     try:
         claims = known.claims if known else Claims.from_wire(sweep.claims())
+        found.not_tried += [{"kind": SLIP, "reason": note} for note in sweep.notes]
         entries = selection.groups(claims.rules)
         plans: list[AnyPlan] = [*suite.plans(entries, options.seed)]
         plans += [entry.plan(suite.name, options.seed) for entry in selection.sequence_groups(claims.rules)]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from .case import Case
+from .chained import chained
 from .claimed import Unstated
 from .compared import Difference, compared
 from .errors import ChitreeError, Unavailable, UsageError
@@ -184,6 +185,7 @@ def run_probe(
         if sweep is not None and not 0 <= sweep < len(case.tree):
             raise UsageError(f"--sweep must be a node of case {case.name}, from 0 to {len(case.tree) - 1}, got {sweep}")
         plan = ProbePlan(Group(case.name, (case,)).rounded(claims.dtype), suite_name, seed, 1, sweep=sweep)
+        plan = replace(plan, group=chained(plan).group) if claims.chains else plan
         subject = plan.subjects(claims)[0]
         started = time.perf_counter()
         (measured,) = worker.probe(ShardJob(plan, Shard(0, 1)))

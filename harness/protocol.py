@@ -128,6 +128,8 @@ class Ready(msgspec.Struct, tag=True):
     """The sampler is imported; ``claims`` holds the fields of :class:`harness.samplers.base.Claims`."""
 
     claims: dict[str, object]
+    notes: list[str] = []
+    """What the user may want to know of the sampler: names that look like slips."""
 
 
 class Beat(msgspec.Struct, tag=True):

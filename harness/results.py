@@ -14,6 +14,7 @@ from .errors import Unwritten, UsageError
 
 __all__ = [
     "EXIT_CODES",
+    "SLIP",
     "CaseResult",
     "Cells",
     "MinDetectable",
@@ -30,6 +31,8 @@ __all__ = [
 ]
 
 SCHEMA = 1
+SLIP = "attribute"
+"""The kind of ``not_tried`` that names what looks like a slip in a verifier."""
 EXIT_CODES = {"pass": 0, "biased": 1, "broken": 3}
 
 Verdict = Literal["pass", "biased", "broken"]

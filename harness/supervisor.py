@@ -36,6 +36,7 @@ _LAST_WORDS = 2000
 _DRAINED_WITHIN = 0.05
 """Seconds after which what a sampler printed before its reply has come."""
 _PIPE_BYTES = 1 << 20
+_THREADS = "CHITREE_THREADS"
 _GUARD = ["/bin/sh", "-c", "read line; kill -9 0"]
 """Run in the worker's process group: its input ends when the gate dies, however, and then the group ends too."""
 
@@ -57,7 +58,13 @@ class Limits:
 
     @classmethod
     def from_environment(cls) -> Limits:
-        """Return the defaults, the two time limits shortened by CHITREE_FIRST_CALL_LIMIT and CHITREE_CALL_LIMIT."""
+        """Return the defaults, the two time limits shortened by CHITREE_FIRST_CALL_LIMIT and CHITREE_CALL_LIMIT.
+
+        A UsageError where these are no times, or CHITREE_THREADS, which samplers are handed on, is no number of them.
+        """
+        threads = os.environ.get(_THREADS, "1")
+        if not (threads.isascii() and threads.isdigit() and int(threads) > 0):
+            raise UsageError(f"{_THREADS} must be a number of threads, 1 at least, got {threads!r}")
         return cls(
             first_call=_seconds("CHITREE_FIRST_CALL_LIMIT", cls.first_call),
             call=_seconds("CHITREE_CALL_LIMIT", cls.call),
@@ -110,6 +117,8 @@ class Worker:
     """What the calls so far took in verify."""
     claims: dict[str, object] = field(default_factory=dict)
     """The fields of the sampler's claims, once it has been imported."""
+    notes: list[str] = field(default_factory=list)
+    """What looks like a slip in it."""
     _process: subprocess.Popen[bytes] | None = None
     _guard: subprocess.Popen[bytes] | None = None
     _words: deque[bytes] = field(default_factory=deque)
@@ -136,7 +145,7 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 process_group=0,
-                env={**environment, "CHITREE_THREADS": threads, **os.environ, **(ENVIRONMENT if self.poison else {})},
+                env={**environment, _THREADS: threads, **os.environ, **(ENVIRONMENT if self.poison else {})},
             )
         except OSError as error:
             ours.close()
@@ -166,7 +175,7 @@ class Worker:
             raise SamplerBroke("usage" if ready.usage else "fatal", ready.message, self._left(ready.trace))
         if not isinstance(ready, Ready):
             raise self._garbled("import")
-        self.claims = ready.claims
+        self.claims, self.notes = ready.claims, ready.notes
 
     def run(self, job: ShardJob) -> tuple[list[SequenceCounts], PairCounts]:
         """Run one shard and return the counts of each case of its group, and those of pairs of rows.

@@ -107,6 +107,11 @@ class Sweep:
         self._workers[0].start()
         return self._workers[0].claims
 
+    @property
+    def notes(self) -> list[str]:
+        """What looks like a slip in the sampler, once its claims are known."""
+        return self._workers[0].notes
+
     def estimate(self) -> float | None:
         """Return the seconds that verify would take for all draws on one worker; None where it breaks.
 

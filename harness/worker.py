@@ -73,12 +73,12 @@ def main(fd: int, name: str, memory: int) -> None:
         channel.send(encode(message))
 
     try:
-        make, claims = _load(name)
+        make, claims, notes = _load(name)
     except _Broken as broken:
         usage = issubclass(type(broken.__cause__), UsageError)
         reply(Failed(str(broken), usage=usage, fatal=True, trace=_trace(broken)))
         return
-    reply(Ready(asdict(claims)))
+    reply(Ready(asdict(claims), notes))
     while True:
         try:
             job: ShardJob = pickle.loads(channel.receive())
@@ -116,16 +116,17 @@ def _out_of_the_way(fd: int) -> int:
     return moved
 
 
-def _load(name: str) -> tuple[Callable[[str], Verifier], Claims]:
+def _load(name: str) -> tuple[Callable[[str], Verifier], Claims, list[str]]:
     if not is_plugin(name):
         known = sampler(name)
-        return known.make, known.claims
+        return known.make, known.claims, []
     more = [os.getcwd(), *filter(None, os.environ.get(SEARCH_PATH, "").split(os.pathsep))]
     sys.path += [entry for entry in more if entry not in sys.path]  # last: our own packages are found first
     with _stage("import"):
         plugin = Plugin(name, os.environ.get(GIVEN))
     with _stage("constructor"):
-        return lambda rule: plugin.make(), plugin.claims()
+        claims = plugin.claims()
+        return lambda rule: plugin.make(), claims, plugin.notes
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.results import CaseResult, Results, SamplerResult
+from harness.results import SLIP, CaseResult, Results, SamplerResult
 
 from .deviation import figure, printable, top
 from .sight import sightless
@@ -32,6 +32,7 @@ def _sampler(sampler: SamplerResult, so_far: str) -> list[str]:
         lines.append(f"  n / 2^{sampler.shrink['k']} draws a case: {sampler.shrink['reason']}")
     if sampler.reason:
         lines.append(f"  {sampler.reason}")
+    lines += [f"  note: {SLIP} {entry.get('reason')}" for entry in sampler.not_tried if entry.get("kind") == SLIP]
     worst, unseen = worst_figures(sampler), sightless(sampler)
     if worst["certified_tv"] is not None:
         kinds = [name for name in ("move", "leak", "temperature") if worst[name] is not None]

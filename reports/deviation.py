@@ -36,9 +36,11 @@ def places(case: CaseResult) -> list[Where]:
 
 
 def top(case: CaseResult) -> str:
-    """Say in words what weighs most of what was found of a case: what decided, or the first of its places."""
-    rows = places(case)
-    return describe(rows[0]) if rows and (case.verdict != "biased" or not case.reason) else case.reason or ""
+    """Say in a line what weighs most of what was found of a case: what decided, and the first of its places."""
+    first = [describe(row) for row in places(case)[:1]]
+    return "; ".join(
+        [case.reason, *first] if case.reason and case.verdict == "biased" else first or [case.reason or ""]
+    )
 
 
 def printable(text: str) -> str:

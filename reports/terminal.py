@@ -11,7 +11,7 @@ from rich.segment import Segments
 from rich.table import Table
 from rich.text import Text
 
-from harness.results import CaseResult, Results, SamplerResult
+from harness.results import SLIP, CaseResult, Results, SamplerResult
 
 from .deviation import describe, places, printable
 from .sight import least_seen, sightless
@@ -81,6 +81,9 @@ def _sampler(sampler: SamplerResult, console: Console, verbose: bool, so_far: st
         say(f"n / 2^{sampler.shrink['k']} draws a case: {sampler.shrink['reason']}")
     if sampler.reason:
         say(f"{sampler.verdict}: {sampler.reason}", STYLES[sampler.verdict])
+    for entry in sampler.not_tried:
+        if entry.get("kind") == SLIP:
+            say(f"note: {SLIP} {entry.get('reason')}", STYLES["broken"])
     if sampler.cases:
         # A narrow terminal breaks the lines of the table itself rather than lose figures.
         wide = console.options.update_width(max(console.width, WIDTH))

@@ -64,12 +64,14 @@ def _draw(name: str, suite_name: str) -> None:
     from ..display import stdout
     from ..drawing import drawn
     from ..rules import exact_law
-    from .named import named, origin
+    from .named import coins_of, named, origin
 
     case = named(name, suite_name)
     picture, console = drawn(case, exact_law(case, name)), stdout()
     console.width = WIDTH
     console.print(picture, soft_wrap=True)
+    for line in coins_of(name, suite_name, case):
+        console.print(line, soft_wrap=True)
     if note := origin(case, name, suite_name):
         console.print(note, soft_wrap=True)
 

@@ -16,7 +16,10 @@ from ..selection import find, is_file
 from ..suite import Suite
 from ..tree import Tree
 
-__all__ = ["named", "named_law", "origin"]
+__all__ = ["coins_of", "named", "named_law", "origin"]
+
+COINS = 1 << 24
+MOST_STEPS = 99
 
 
 def named(name: str, suite_name: str) -> Case:
@@ -44,6 +47,30 @@ def origin(case: Case | SequenceCase, name: str, suite_name: str) -> str:
     ]
     notes = (f"a case of this name in suite {other} differs: --suite {other}" for other in differ)
     return "; ".join([f"of suite {suite_name}", *notes])
+
+
+def coins_of(name: str, suite_name: str, case: Case) -> list[str]:
+    """Say with which coins a case is run, and what is right there; nothing where coins are random."""
+    from cases.catalogue import suite
+
+    members = [] if is_file(name) else [one for entry in suite(suite_name).coins for one in entry.members]
+    for member in members:
+        if member.name == case.name:
+            coins = ", ".join(f"{node}: {_coin(coin)}" for node, coin in enumerate(member.coins)) or "0: 0"
+            right = "what the law allows, token by token"
+            if member.right is not None:
+                right = f"a step whose first token is {' or '.join(map(str, member.right))}"
+            final = _coin(member.final_coin)
+            lines = [f"one step with fixed coins: of node {coins}, of the others 0; the final one {final}"]
+            lines.append(f"right is {right}")
+            return lines + ([f"verifiers need not take it: {member.outside}"] if member.outside else [])
+    return []
+
+
+def _coin(coin: float) -> str:
+    """Return a coin as a part of 1, or by how much it is below 1."""
+    steps = round((1.0 - coin) * COINS)
+    return f"1 - {steps} * 2^-24" if 0 < steps <= MOST_STEPS else f"{coin:.9g}"
 
 
 def _same(case: Case | SequenceCase, suite: Suite) -> bool:

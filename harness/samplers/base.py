@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -12,7 +14,16 @@ from ..filters import SEMANTICS, Semantics
 from ..request import Request
 from ..rules import Rule, rule
 
-__all__ = ["Claims", "Sampler", "Verifier"]
+__all__ = ["Claims", "Sampler", "Verifier", "misspelt"]
+
+
+ATTRIBUTES = (
+    *("name", "rule", "takes", "semantics", "coins", "thresholds", "greedy", "drafts", "max_vocab", "max_nodes"),
+    *("dtype", "draft", "verify", "close"),
+)
+"""What a verifier can have, by the contract."""
+CLOSE = 0.85
+"""How alike a name must be to one of these, to be taken for a slip."""
 
 
 class Verifier(Protocol):
@@ -92,6 +103,18 @@ class Claims:
         if semantics is not None:
             semantics = Semantics(**{**semantics, "order": tuple(semantics["order"])})
         return cls(**{**fields, "rules": tuple(fields["rules"]), "semantics": semantics})
+
+
+def misspelt(verifier: object) -> list[str]:
+    """Say of which attributes of a verifier's class the names are nearly those of claims, and so are not looked at."""
+    found = []
+    with contextlib.suppress(Exception):  # a class may do anything when it is looked at
+        attributes = {name: value for kind in type(verifier).__mro__[-2::-1] for name, value in vars(kind).items()}
+        for name, value in attributes.items():
+            if name not in ATTRIBUTES and not name.startswith("_") and not callable(value):
+                close = difflib.get_close_matches(name, ATTRIBUTES, n=1, cutoff=CLOSE)
+                found += [f"{name} is not looked at; did you mean {close[0]}?"] if close else []
+    return found
 
 
 def _flag(verifier: object, name: str, default: bool) -> bool:

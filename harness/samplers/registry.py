@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..given import get_given
-from .base import Claims, Sampler, Verifier
+from .base import Claims, Sampler, Verifier, misspelt
 from .reference import REFERENCE
 from .sglang_dflash import SGLANG_DFLASH, SGLANG_DFLASH_TOP_K
 from .sglang_eagle import SGLANG_EAGLE, SGLANG_EAGLE_SEEDS
@@ -40,6 +40,7 @@ SAMPLERS: dict[str, Sampler] = {
     )
 }
 """Built-in samplers, in the order in which they are listed."""
+MOST_NAMES = 10
 
 
 def is_plugin(name: str) -> bool:
@@ -68,6 +69,7 @@ class Plugin:
 
     def __init__(self, name: str, given: str | None = None) -> None:
         self.name = name
+        self.notes: list[str] = []
         if given is not None:
             self._make = _maker(name, get_given(given, from_file))
             return
@@ -78,8 +80,7 @@ class Plugin:
         found: Any = module
         for part in attribute.split("."):
             if not hasattr(found, part):
-                public = ", ".join(sorted(key for key in vars(module) if not key.startswith("_"))[:10])
-                raise UsageError(f"sampler {name!r}: {where} has no attribute {attribute!r}; it has {public or 'none'}")
+                raise UsageError(f"sampler {name!r}: {where} has no attribute {attribute!r}; it has {_own(module)}")
             found = getattr(found, part)
         self._make = _maker(name, found)
 
@@ -92,8 +93,23 @@ class Plugin:
         return verifier
 
     def claims(self) -> Claims:
-        """Return what the verifier claims of itself."""
-        return Claims.of(self.make())
+        """Return what the verifier claims of itself; from then on ``notes`` has names that look like slips."""
+        verifier = self.make()
+        self.notes = misspelt(verifier)
+        return Claims.of(verifier)
+
+
+def _own(module: Any) -> str:
+    """Return the names of what a module defines itself, not of what it imports."""
+    names = [
+        key
+        for key, value in vars(module).items()
+        if not key.startswith("_")
+        and not inspect.ismodule(value)
+        and getattr(value, "__module__", module.__name__) == module.__name__
+    ]
+    some = ", ".join(sorted(names)[:MOST_NAMES])
+    return f"{some}{', ...' if len(names) > MOST_NAMES else ''}" or "none"
 
 
 def _maker(name: str, found: Any) -> Callable[[], Any]:

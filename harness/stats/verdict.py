@@ -28,7 +28,7 @@ SHOWN = ("support", "cells")
 """Tests of which the ranking of deviations shows what they found."""
 REFUTES = (*SHOWN, "chi-square", "acceptance", "probe")
 """Tests that refute the law itself; those of independence rest on it."""
-FOLLOWS = " (this may follow from the deviations above, or be behind them)"
+FOLLOWS = " (this may follow from the other deviations, or be behind them)"
 """Said of dependent draws where the law is refuted too."""
 
 
@@ -61,7 +61,7 @@ class Judgement:
             for part in self.evidence
             if part.decides and part.p_value is not None and part.p_value / part.share <= self.alpha
         ]
-        fired.sort(key=lambda found: found[0])
+        fired.sort(key=lambda found: (found[0], found[1].test in SHOWN))
         shown = [ratio for ratio, part in fired if part.test in SHOWN]
         on_top = bool(shown and self.where) and self.where[0].p_value <= self.alpha
         told = [part for ratio, part in fired if not on_top or (part.test not in SHOWN and ratio < min(shown))]

@@ -74,7 +74,7 @@ def test_fields_are_those_of_the_schema(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     write(results(), path)
     data = json.loads(path.read_text())
-    assert set(data) == {"schema", "chitree", "created", "seed", "alpha", "suite", "verdict", "samplers"}
+    assert set(data) == {"schema", "chitree", "created", "seed", "alpha", "suite", "poison", "verdict", "samplers"}
     assert data["schema"] == 1
     sampler = data["samplers"][0]
     assert {"name", "runs_on", "versions", "verdict", "not_tried", "suite_tests", "cases"} <= set(sampler)

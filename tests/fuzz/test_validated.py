@@ -30,9 +30,10 @@ from harness.rules import RULES
 from harness.samplers.base import Claims
 from harness.selection import select
 from harness.sweep import GroupRun
-from harness.worker import _Broken, _run
+from harness.validate import Expected, drafted
+from harness.worker import _Broken, _run, _stage
 
-from .returned import returned
+from .returned import DAMAGES, returned
 
 CLAIMS = Claims(("target-only",), coins=True)
 OURS = ("validate.py", "worker.py", "request.py", "pairs.py", "counts.py", "Traceback")
@@ -100,6 +101,13 @@ def judged(plan: Plan, drawn: tuple[list[SequenceCounts], PairCounts]) -> Iterat
         yield result.verdict
 
 
+def check_line(line: str) -> None:
+    """Hold what is said of a broken verifier against what may be said."""
+    assert line.isprintable(), line
+    assert len(line) < 800, line
+    assert not any(word in line for word in OURS), line
+
+
 def try_all(count: int, seed: int, judge_every: int) -> Counter[str]:
     """Try so many; return how often each verdict came."""
     found: Counter[str] = Counter()
@@ -109,11 +117,8 @@ def try_all(count: int, seed: int, judge_every: int) -> Counter[str]:
         started = time.perf_counter()
         reply = through_a_worker(plan, rng)
         if isinstance(reply, Failed):
-            line = reply.message
-            assert line.startswith(f"call 1 of group {plan.group.name}: verify"), (number, line)
-            assert line.isprintable(), (number, line)
-            assert len(line) < 800, (number, line)
-            assert not any(word in line for word in OURS), (number, line)
+            assert reply.message.startswith(f"call 1 of group {plan.group.name}: verify"), (number, reply.message)
+            check_line(reply.message)
             assert not reply.fatal, "the next group may be tried"
             found["broken"] += 1
         else:
@@ -124,6 +129,31 @@ def try_all(count: int, seed: int, judge_every: int) -> Counter[str]:
                 found.update(judged(plan, drawn))
         assert time.perf_counter() - started < 30.0, number
     return found
+
+
+def test_a_thousand_drafts() -> None:
+    """What ``draft`` may return is checked by other code."""
+    expected = Expected(np.zeros((6, 5), np.int64), np.zeros((6, 5), np.int64), np.array([5, 4, 1, 5, 3, 5]), 5, 7)
+    found: Counter[str] = Counter()
+    for number in range(1000):
+        rng = random.Random(f"drafts {number}")
+        request, _ = plans()[0].call(0)
+        drafts = np.array([[rng.randrange(7) for _ in range(4)] for _ in range(6)])
+        line = None
+        try:
+            with warnings.catch_warnings(action="ignore"), _stage("draft", fatal=False):
+                drawn = drafted(rng.choice(DAMAGES)(rng, drafts, request), expected)
+        except _Broken as broken:
+            line = str(broken)
+        if line is not None:
+            check_line(line)
+        else:
+            real = np.arange(4) < expected.node_count[:, None] - 1
+            assert (drawn.dtype, drawn.shape) == (np.int64, (6, 4))
+            assert ((drawn >= 0) & (drawn < 7))[real].all()
+        found["drafts" if line is None else "broken"] += 1
+    assert found["drafts"] > 200
+    assert found["broken"] > 400
 
 
 def test_five_hundred() -> None:

@@ -55,8 +55,8 @@ def check(run: Run, fault: str, groups: tuple[str, ...]) -> None:
             move = case["min_detectable"]["move"]
             if move and difference > 3 * move:
                 assert case["verdict"] == "biased", f"{name}: {fault} moves {difference}"
-            if case["verdict"] == "biased" and case["reason"]:  # by the acceptance law alone, whose place it names
-                assert "steps ended" in case["reason"] or "steps emitted" in case["reason"]
+            if case["verdict"] == "biased" and case["where"][0]["p_value"] > case["alpha"]:  # no place by itself
+                assert "step ended after" in case["reason"] or "at least" in case["reason"]
             elif case["verdict"] == "biased":
                 check_where(case, right, wrong)
 

@@ -64,6 +64,7 @@ def test_what_is_no_sampler(gate: Gate, sampler: str, words: list[str]) -> None:
         ("--shrink", "17", ["--shrink"]),
         ("--shrink", "x", ["--shrink", "x"]),
         ("--seed", "x", ["--seed", "x"]),
+        ("--seed", "-1", ["--seed must be at least 0", "-1"]),
         ("--workers", "0", ["--workers"]),
         ("--workers", "100000", ["--workers must lie in [1, ", "got 100000"]),
         ("--suite", "nope", ["no such suite", "nope", "smoke"]),
@@ -81,6 +82,58 @@ def test_folder_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFix
     shown = capsys.readouterr()
     check(Run(code, shown.out, shown.err, tmp_path), "--out")
     assert (tmp_path / "file").read_text() == "precious"
+
+
+def test_a_folder_without_a_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code = cli.run(["gate", "--sampler", "reference", *QUICK, "--out", ""])
+    shown = capsys.readouterr()
+    check(Run(code, shown.out, shown.err, tmp_path), "--out", "the name of a folder")
+
+
+@pytest.mark.parametrize("value", ["0", "-2", "two", "", "1.5"])
+def test_threads_that_are_none(gate: Gate, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("CHITREE_THREADS", value)
+    check(gate("--sampler", "reference", *QUICK), "CHITREE_THREADS", repr(value))
+
+
+def test_help_lists_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["--help"]) == 0
+    commands, _, later = capsys.readouterr().out.partition("Commands:")[2].partition("Not there yet:")
+    assert [line.split()[0] for line in commands.splitlines() if line[:2] == "  " and line[2:3].strip()] == [
+        name for name in sorted(cli.cli.commands) if name not in cli.LATER
+    ]
+    assert all(name in later for name in cli.LATER)
+
+
+def test_attributes_of_a_file_are_its_own_and_cut_openly(gate: Gate, tmp_path: Path) -> None:
+    (tmp_path / "many.py").write_text("import json\nfrom pathlib import Path\nsep = 1\ndef one(): ...\n")
+    run = gate("--sampler", f"{tmp_path / 'many.py'}:Nope", *QUICK)
+    check(run, "it has one, sep")
+    (tmp_path / "more.py").write_text("".join(f"def f{i:02}(): ...\n" for i in range(11)))
+    check(gate("--sampler", f"{tmp_path / 'more.py'}:Nope", *QUICK), "f08, f09, ...")
+
+
+SLIP = """
+class Mine:
+    rule = "target-only"
+    coins = True
+    threshold = False
+    helpers = ["not a slip"]
+
+    def verify(self, request):
+        from harness.rules import RULES
+        return RULES["target-only"].walk(request)
+"""
+
+
+def test_a_slip_in_an_attribute_is_told(gate: Gate, tmp_path: Path) -> None:
+    (tmp_path / "slip.py").write_text(SLIP)
+    run = gate("--sampler", f"{tmp_path / 'slip.py'}:Mine", *QUICK)
+    assert run.code == 0
+    assert "note: attribute threshold is not looked at; did you mean thresholds?" in run.out
+    assert [entry["reason"] for entry in run.samplers[0]["not_tried"] if entry["kind"] == "attribute"] == [
+        "threshold is not looked at; did you mean thresholds?"
+    ]
 
 
 @pytest.mark.parametrize("name", sorted(cli.LATER))

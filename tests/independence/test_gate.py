@@ -8,6 +8,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from harness.stats.verdict import FOLLOWS
+
 from .small import DRAWS, TWO_SHARDS, deciding, evidence, fired, found
 
 ROWS, CALLS, INSTANCES = (f"shared noise: {kind}" for kind in ("rows", "calls", "instances"))
@@ -63,6 +65,18 @@ def test_draws_that_are_too_even() -> None:
     for case in biased:
         assert deciding(sampler)[case.case] == {"independence"}
         assert "too even" in (case.reason or "")
+
+
+@pytest.mark.parametrize(("fault", "follows"), [("AcceptsNothing", True), ("Even", False)])
+def test_dependence_does_not_accuse_where_the_law_is_refuted(fault: str, follows: bool) -> None:
+    sampler = found(fault, *([] if follows else [1 << 14]))
+    said = [test["says"] for test in sampler.suite_tests if test["biased"]]
+    assert said
+    assert all(text.endswith(FOLLOWS) == follows for text in said)
+    for one in sampler.cases:
+        *others, last = (one.reason or "nothing").split("; ")
+        assert all("share noise" not in text for text in others)
+        assert ("share noise" not in last) or last.endswith(FOLLOWS) == follows
 
 
 def test_accepting_nothing_is_bias_where_a_rule_is_claimed() -> None:

@@ -72,7 +72,7 @@ def test_script_finds_what_the_command_finds(project: Project) -> None:
     done = project.python("script.py")
     assert done.returncode == 1
     assert "harness.checked.BiasFound: BIASED: " in done.stderr
-    assert re.search(rf"{GROUP}/\S+: biased: .* token ", done.stderr), done.stderr
+    assert re.search(rf"{GROUP}/\S+: biased: .*expected .*observed ", done.stderr), done.stderr
     assert project.results("class") == project.command("--sampler", "script.py:Whole")
     instance = project.results("instance")
     assert instance["samplers"][0]["name"] == "script.py:Mine()"
@@ -106,6 +106,10 @@ def test_verifier_that_no_other_process_can_get() -> None:
     [
         ({"verifier": "nobody"}, "no such sampler: 'nobody'"),
         ({"verifier": 3}, "expected a class, an instance or a zero-argument factory .*, got int"),
+        ({"verifier": Right, "alpha": "x"}, "alpha must be a number, got 'x'"),
+        ({"verifier": Right, "seed": 1.5}, r"seed must be an integer, got 1\.5"),
+        ({"verifier": Right, "workers": True}, "workers must be an integer, got True"),
+        ({"verifier": Right, "suite": None}, "suite must be the name of a suite, got None"),
         pytest.param({"verifier": Right, "cases": "nothing/*"}, "matches no case", marks=pytest.mark.slow),
         pytest.param({"verifier": Right, "alpha": 0.0}, "alpha must lie strictly", marks=pytest.mark.slow),
     ],

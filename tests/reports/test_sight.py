@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 from made_results import Elements, case, page, results, sampler
 from rich.console import Console
 
-from harness.results import MinDetectable, Results, read, write
+from harness.results import Cells, MinDetectable, Results, read, write
 from reports import brief, markdown, table
+from reports.plots import cells_plot
 
 SEES = MinDetectable(0.03, None, 0.1)
 BLIND = MinDetectable(None, 0.0004, None, ["move", "temperature"])
@@ -73,3 +75,16 @@ def test_the_file_has_the_list_only_where_there_is_one(tmp_path: Path) -> None:
     assert text.count('"unseen"') == 2
     assert '"min_detectable":{"move":0.03,"leak":null,"temperature":0.1}' in text
     assert read(tmp_path / "results.json") == run()
+
+
+def test_long_labels_of_a_plot_push_the_bars_aside() -> None:
+    def plot_x(token: int, node: int) -> float:
+        cells = Cells(trials=9, possible=2, token=[token], expected=[0.5], count=[4], low=[0.1], high=[0.8])
+        svg = cells_plot(cells, {token: node})
+        label = f"token {token} → node {node}"
+        found = re.search(r'<path d="M([\d.]+) [\d.]+V', svg)
+        assert found is not None
+        assert float(found[1]) >= 7 * len(label)
+        return float(found[1])
+
+    assert plot_x(151_935, 63) > plot_x(7, 1)

@@ -11,7 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from cases.boundaries import BOUNDARIES
+from cases.coins import coin_groups
+from harness.chained import chained
 from harness.filters import SamplingParams, softmax, target_probs
+from harness.samplers.base import Verifier
 from harness.samplers.sglang_dflash import EXACTLY_K
 from harness.samplers.sglang_python import SEMANTICS, SglangPython, plain_sampler
 from harness.simt.renorm import TopKRenorm, TopPRenorm
@@ -144,6 +147,21 @@ def test_one_token_left_is_not_certain(sampler: object, kernel: Callable[[], Any
     assert one.mean() > 0.5
     assert 0.13 < (left[one].max(axis=1) < 1.0).mean() < 0.15
     assert left[one].max(axis=1).min() == np.float32(1.0 - 2.0**-24)
+
+
+@pytest.mark.parametrize("name", ["sglang-eagle", "sglang-dflash", "sglang-dflash-top-k"])
+def test_and_then_an_impossible_token_comes(sampler: Callable[[str], Verifier], name: str) -> None:
+    (entry,) = (group for group in coin_groups() if group.name == "coins/gap-filtered")
+    plan = entry.plan("smoke", 0)
+    request, which = (plan if name == "sglang-eagle" else chained(plan)).call(0)
+    tokens = sampler(name).verify(request).tokens
+    assert {key: row[row >= 0].tolist() for key, row in zip(which.tolist(), tokens, strict=True)} == {
+        0: [15],
+        1: [2, 15],
+    }
+    below = np.float32(1.0 - 2.0**-23)
+    request.coins[request.coins > 0.5] = below  # one coin less is right
+    assert (sampler(name).verify(request).tokens[which == 0, 0] == 5).all()
 
 
 def test_dflash_forgets_the_seeds(python: SglangPython) -> None:

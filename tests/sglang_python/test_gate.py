@@ -10,21 +10,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from harness.cli import main
+from harness import cli
 from harness.samplers import sglang_python
 from harness.samplers.registry import SAMPLERS
 
 NAMES = ("sglang-eagle", "sglang-eagle-seeds", "sglang-dflash", "sglang-dflash-top-k")
 
 
-def test_a_missing_torch_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_torch_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *rest: None if name == "torch" else found(name, *rest)
     )
-    shown = CliRunner().invoke(main, ["samplers"]).output.split("\n")
+    assert cli.run(["samplers"]) == 0
+    shown = capsys.readouterr().out.split("\n")
     for name in NAMES:
         at = next(i for i, line in enumerate(shown) if line.startswith(f"{name}:"))
         assert "cannot run here: torch is not installed; pip install 'chitree[torch]'" in shown[at + 1]
@@ -44,6 +44,7 @@ def gate(folder: Path, *arguments: str) -> dict[str, dict[str, str]]:
     return {one["name"]: {case["case"]: case["verdict"] for case in one["cases"]} for one in results["samplers"]}
 
 
+@pytest.mark.slow
 def test_the_gap_that_a_filter_makes_is_known(sampler: Callable[[str], object], tmp_path: Path) -> None:
     names = ("sglang-eagle", "sglang-dflash", "sglang-dflash-top-k", "reference")
     asked = [part for name in names for part in ("--sampler", name)]

@@ -38,6 +38,7 @@ def judgement(row: float, **p_values: float) -> Judgement:
             {"cells": 1e-12, "chi_square": 1e-20, "acceptance": 0.0},
             "acceptance says, p < 1e-300; chi-square says, p = 1e-20; cells says, p = 1e-12",
         ),
+        (0.01, {"cells": 0.0, "acceptance": 0.0}, "acceptance says, p < 1e-300; cells says, p < 1e-300"),
         (0.01, {"independence": 1e-20}, "independence says, p = 1e-20"),
         (
             0.01,
