@@ -56,7 +56,7 @@ def _head(results: Results) -> Iterator[str]:
         yield f"{more}\n"
     run = f"suite {_said(results.suite)}, alpha {results.alpha:g} a sampler, seed {results.seed}"
     run += ", fresh memory poisoned" * results.poison
-    yield f"chitree, {run}. Figures are the worst over the cases; move, leak and temperature: seen with 90% power "
+    yield f"chitree, {run}. Figures are the worst over the cases; move, leak and temperature: seen with 90% power"
     yield "(unseen in k: so many cases see none, however large).\n"
     yield "| sampler | verdict | cases | draws a case | certified TV ≤ | move | leak | temperature |"
     yield "|---|---|---|---:|---:|---:|---:|---:|"
