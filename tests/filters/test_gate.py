@@ -107,7 +107,7 @@ def test_rows_in_16_bits(name: str) -> None:
         ),
         ("SemanticsOfNoKind", "semantics must be one of .* got 3"),
         ("UnknownDtype", "dtype must be 'float16' or 'bfloat16', or left out for float32, got 'int8'"),
-        ("unknown_field", "top_k_ties must be 'all' or 'exact', got 'some'"),
+        ("unknown_field", "top_k_ties must be 'all', 'exact' or 'any', got 'some'"),
     ],
 )
 def test_unknown_values_are_bad_input(name: str, says: str) -> None:
