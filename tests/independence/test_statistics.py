@@ -100,7 +100,7 @@ def test_power_of_acceptance() -> None:
     assert found.p_value < 1e-12
     assert found.detail["prefix"] == [1]
     assert found.detail["expected"] == 0.0
-    assert f"after 1 (node 2) {found.detail['observed']} of" in found.says
+    assert f"after 1 (node 2): expected 0, observed {found.detail['observed']} of" in found.says
 
 
 def test_lengths_see_what_no_single_place_shows() -> None:
