@@ -18,7 +18,6 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
 from .counts import SequenceCounts
 from .errors import UsageError, told
@@ -46,14 +45,15 @@ class Limits:
     """Bounds on a worker.
 
     ``first_call`` seconds from the start of a shard to the return of its first call, import included; ``call`` seconds
-    for a later one, or ``factor`` times the median so far, whichever is more; ``memory`` bytes of data; so many
-    ``crashes`` end a sampler.
+    for a later one, or ``factor`` times the median so far, whichever is more; ``memory`` bytes of data; ``output``
+    bytes printed in a call; so many ``crashes`` end a sampler.
     """
 
     first_call: float = 60.0
     call: float = 10.0
     factor: float = 20.0
     memory: int = 8 << 30
+    output: int = 64 << 20
     crashes: int = 3
 
     @classmethod
@@ -102,6 +102,23 @@ class SamplerBroke(Exception):
 
 
 @dataclass
+class _Printed:
+    """The end of what a sampler printed, and how many bytes came in this call; more than ``most`` is a flood."""
+
+    most: int
+    last: deque[bytes] = field(default_factory=lambda: deque(maxlen=8))
+    amount: int = 0
+
+    @property
+    def flood(self) -> bool:
+        return self.amount > self.most
+
+    @property
+    def text(self) -> str:
+        return b"".join(self.last.copy()).decode(errors="replace").strip()
+
+
+@dataclass
 class Worker:
     """One worker process for one sampler; started at the first job and again after a death.
 
@@ -121,7 +138,6 @@ class Worker:
     """What looks like a slip in it."""
     _process: subprocess.Popen[bytes] | None = None
     _guard: subprocess.Popen[bytes] | None = None
-    _words: deque[bytes] = field(default_factory=deque)
     _ended: bool = False
 
     def start(self) -> None:
@@ -162,9 +178,8 @@ class Worker:
                 stderr=subprocess.DEVNULL,
                 process_group=process.pid,
             )
-        self._words = deque(maxlen=8)
-        assert process.stdout is not None
-        self._drain = threading.Thread(target=_drain, args=(process.stdout, self._words), daemon=True)
+        self._printed = _Printed(self.limits.output)
+        self._drain = threading.Thread(target=_drain, args=(process, self._printed), daemon=True)
         self._drain.start()
         if self._ended:  # meanwhile, by another thread
             self.close()
@@ -218,6 +233,7 @@ class Worker:
             if isinstance(reply, Beat):
                 own.append(reply.seconds)
                 self.seconds.append(reply.seconds)
+                self._printed.amount = 0
                 last = len(own) if isinstance(job.plan, ProbePlan) else shard.stop - 1
                 during = f"call {min(shard.start + len(own), last)} of group {group.name}"
                 limit = max(self.limits.call, self.limits.factor * statistics.median(own))
@@ -279,19 +295,21 @@ class Worker:
         except subprocess.TimeoutExpired:
             code = None  # the socket was closed, the process lives on
         self.close()
+        if self._printed.flood:
+            return SamplerBroke("crash", f"{during}: it printed more than {self.limits.output >> 20} MiB", self._left())
         if code is None:
             how = "closed its connection"
         elif code < 0:
             how = f"was killed by {_signal(-code)}"
         else:
             how = f"exited with code {code} without a reply"
-        words = told(lambda: b"".join(self._words)[-_LAST_WORDS:].decode(errors="replace"), "", _LAST_WORDS)
+        words = told(lambda: self._printed.text[-_LAST_WORDS:], "", _LAST_WORDS)
         said = f"; it last said: {words[-300:]}" if words else ""
         return SamplerBroke("crash", f"{during}: the worker {how}{said}", self._left())
 
     def _left(self, trace: str = "") -> str:
         """Return a traceback with the end of what the sampler printed."""
-        printed = b"".join(self._words.copy()).decode(errors="replace").strip()
+        printed = self._printed.text
         return "\n".join(filter(None, [trace, f"-- it last printed:\n{printed}" if printed else ""]))
 
 
@@ -306,10 +324,15 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _drain(stream: IO[bytes], words: deque[bytes]) -> None:
-    """Read what a sampler prints and keep the end of it; a sampler that prints without end is not slowed by us."""
+def _drain(process: subprocess.Popen[bytes], printed: _Printed) -> None:
+    """Read what a sampler prints and keep the end of it; a flood ends its process."""
+    stream = process.stdout
+    assert stream is not None
     with contextlib.suppress(OSError, AttributeError):  # a longer pipe, where there is such a thing
         fcntl.fcntl(stream.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     with stream:
         while data := os.read(stream.fileno(), _PIPE_BYTES):
-            words.append(data[-_LAST_WORDS:])
+            printed.last.append(data[-_LAST_WORDS:])
+            printed.amount += len(data)
+            if printed.flood:
+                process.kill()

@@ -198,7 +198,8 @@ def test_three_crashes_end_the_sampler(gate: Gate, workers: int) -> None:
 
 def test_flood_of_output(gate: Gate, folder: Path) -> None:
     run = gate("--sampler", broken("Floods"), *QUICK)
-    assert run.code == 0, run.out
+    assert run.code == 3, run.out
+    assert all((case["reason"] or "").endswith("it printed more than 64 MiB") for case in run.cases)
     assert "torrent" not in run.out + run.err
     assert sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) < 1 << 20
 

@@ -45,12 +45,18 @@ def test_crash_where_v_is_no_multiple_of_four() -> None:
     assert all("the worker was killed by SIGABRT" in (reason or "") for reason in reasons)
 
 
-@pytest.mark.parametrize(("attribute", "call"), [("HangsInCall50", 50), ("FloodsForEver", 1)])
-def test_hang_in_a_later_call(attribute: str, call: int) -> None:
+def test_hang_in_a_later_call() -> None:
     """What was drawn before counts for nothing, the rest is skipped, and all is over within the limit of a call."""
     names = [f"target-only/{group}" for group in ("tiny-1", "tiny-2", "small-0")]
     began = time.monotonic()
-    sampler = run(f"{BREAKERS}:{attribute}", *(f"{name}/*" for name in names), shrink=0, limits=Limits(call=3.0))
+    sampler = run(f"{BREAKERS}:HangsInCall50", *(f"{name}/*" for name in names), shrink=0, limits=Limits(call=3.0))
     assert time.monotonic() - began < 60.0
     assert verdicts(sampler) == dict(zip(names, ["broken", "skipped", "skipped"], strict=True))
-    assert (sampler.cases[0].reason or "").startswith(f"call {call} of group {names[0]} did not return within")
+    assert (sampler.cases[0].reason or "").startswith(f"call 50 of group {names[0]} did not return within")
+
+
+@pytest.mark.parametrize("most", [1 << 20, 64 << 20])
+def test_flood_without_end(most: int) -> None:
+    sampler = run(f"{BREAKERS}:FloodsForEver", "target-only/tiny-1/*", shrink=0, limits=Limits(output=most))
+    reason = f"call 1 of group target-only/tiny-1: it printed more than {most >> 20} MiB"
+    assert {(case.verdict, case.reason) for case in sampler.cases} == {("broken", reason)}
