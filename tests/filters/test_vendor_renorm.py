@@ -58,7 +58,12 @@ def random_rows(vocab: int, rows: int = ROWS) -> tuple[np.random.Generator, np.n
 
 
 @pytest.mark.parametrize(
-    ("vocab", "which"), [(12, "both"), (300, "top-k"), (300, "top-p"), (300, "both"), (4100, "both")]
+    ("vocab", "which"),
+    [
+        (300, "both"),
+        (4100, "both"),
+        *(pytest.param(*other, marks=pytest.mark.slow) for other in ((12, "both"), (300, "top-k"), (300, "top-p"))),
+    ],
 )
 def test_random_rows_are_read_as_sequential(top_k: TopKRenorm, top_p: TopPRenorm, vocab: int, which: str) -> None:
     """All of the 1,000, tokens within rounding of a cut apart; and with these too all but one or two."""
@@ -182,7 +187,10 @@ def test_the_radix_search_can_lose_the_tail_at_top_p_1(top_p: TopPRenorm) -> Non
     assert kept(top_p(row[None], np.array([0.9999], f32))[0]) == list(range(3 + RADIX_TAIL))
 
 
-@pytest.mark.parametrize(("vocab", "rows", "most"), [(2046, 0, 0.0), (2048, 316, 0.00846), (4100, 311, 0.01979)])
+@pytest.mark.parametrize(
+    ("vocab", "rows", "most"),
+    [(2048, 316, 0.00846), (4100, 311, 0.01979), pytest.param(2046, 0, 0.0, marks=pytest.mark.slow)],
+)
 def test_how_often_it_does_on_random_rows(top_p: TopPRenorm, vocab: int, rows: int, most: float) -> None:
     """Of 1,000: rows that lose tokens, and the most mass that one loses."""
     _, logits = random_rows(vocab)
