@@ -53,6 +53,14 @@ def test_other_projects_do_not_notice(project: Project) -> None:
         assert project.left == []
 
 
+@pytest.mark.parametrize(("options", "claims"), [((), True), (("--chitree-suite", "smoke"), False)])
+def test_claims_are_left_out_where_something_is_named(options: tuple[str, ...], claims: bool) -> None:
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "cases", *options]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ("cases/test_claims.py" in run.stdout) == claims
+    assert "cases/test_gate.py" in run.stdout
+
+
 @pytest.mark.slow
 def test_wheel(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wheel holds all that the gate needs, also where a project has packages of our names and imports them."""
