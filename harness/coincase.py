@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 
+from .alike import Alike
 from .case import Case
 from .counts import SequenceCounts, prefix_counts
 from .groups import FixedCoins, Group, Plan
@@ -65,7 +66,7 @@ class CoinCase:
 
 
 @dataclass(frozen=True, eq=False)
-class CoinGroup:
+class CoinGroup(Alike):
     """Coin cases of equal shape, run in one call of a row each."""
 
     name: str
@@ -74,43 +75,17 @@ class CoinGroup:
     @cached_property
     def group(self) -> Group:
         """The cases without their coins."""
-        return Group(self.name, tuple(member.case for member in self.members))
+        return Group(self.name, self.cases)
 
     @property
-    def rule(self) -> str:
-        """Rule of every case."""
-        return self.members[0].case.rule
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the cases."""
-        return tuple(member.name for member in self.members)
+    def cases(self) -> tuple[Case, ...]:
+        """The cases, as of any group."""
+        return tuple(member.case for member in self.members)
 
     @property
     def outside(self) -> bool:
         """Whether verifiers need not take these requests."""
         return any(member.outside is not None for member in self.members)
-
-    @property
-    def vocab(self) -> int:
-        """V of every case."""
-        return self.group.vocab
-
-    @property
-    def nodes(self) -> int:
-        """N of every case."""
-        return self.group.nodes
-
-    @property
-    def depth_limit(self) -> int:
-        """S of every case."""
-        return self.group.cases[0].depth_limit
-
-    @property
-    def thresholds(self) -> tuple[float, float]:
-        """Of every case, single and acc."""
-        first = self.group.cases[0]
-        return first.threshold_single, first.threshold_acc
 
     @property
     def n(self) -> int:

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from .alike import Alike
 from .case import Case
 from .dtypes import Dtype, rounded
 from .filters import softmax
@@ -21,7 +22,7 @@ from .redraw import redraw
 from .request import Gather, Request
 from .streams import coins, stream
 
-__all__ = ["FixedCoins", "Group", "Plan", "Shard"]
+__all__ = ["FixedCoins", "Group", "Plan", "Shard", "rows_that_divide", "shards_of", "twice"]
 
 Ints = NDArray[np.int64]
 Singles = NDArray[np.float32]
@@ -34,7 +35,7 @@ LARGEST_TABLE = 1 << 25
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class Group(Alike):
     """Cases of equal rule, V, N, S and thresholds, run together.
 
     Raises
@@ -47,40 +48,7 @@ class Group:
     cases: tuple[Case, ...]
 
     def __post_init__(self) -> None:
-        first = self.cases[0]
-        for case in self.cases:
-            for field in (
-                "rule",
-                "vocab",
-                "nodes",
-                "depth_limit",
-                "threshold_single",
-                "threshold_acc",
-                "states",
-                "dtype",
-            ):
-                if getattr(case, field) != getattr(first, field):
-                    raise ValueError(
-                        f"cases of group {self.name} must agree in {field}: {first.name} has {getattr(first, field)}, "
-                        f"{case.name} has {getattr(case, field)}"
-                    )
-        if len({case.name for case in self.cases}) != len(self.cases):
-            raise ValueError(f"cases of group {self.name} must have different names")
-
-    @property
-    def rule(self) -> str:
-        """Rule of every case."""
-        return self.cases[0].rule
-
-    @property
-    def vocab(self) -> int:
-        """V of every case."""
-        return self.cases[0].vocab
-
-    @property
-    def nodes(self) -> int:
-        """N of every case."""
-        return self.cases[0].nodes
+        self.require("rule", "vocab", "nodes", "depth_limit", "threshold_single", "threshold_acc", "states", "dtype")
 
     @property
     def redrawn(self) -> bool:
@@ -171,6 +139,29 @@ class Shard:
     stop: int
 
 
+def rows_that_divide(n: int, most: int, calls: int) -> int:
+    """Return the largest power of two up to ``most`` that divides n draws into ``calls`` calls or more; 1 at least."""
+    rows = 1
+    while 2 * rows <= most and n % (2 * rows) == 0 and n >= 2 * rows * calls:
+        rows *= 2
+    return rows
+
+
+def shards_of(calls: int, shrink: int, size: int) -> list[Shard]:
+    """Return the shards of ``size`` calls of the first ``calls`` / 2^shrink ones, at least one."""
+    calls = max(1, calls >> shrink)
+    return [Shard(start, min(start + size, calls)) for start in range(0, calls, size)]
+
+
+def twice(rng: Rng, size: int) -> tuple[Ints, Ints]:
+    """Return numbers of rows, int64 [size], half of them coming twice, and where these stand, int64 [size // 2, 2]."""
+    half = size // 2
+    source = rng.permutation(np.concatenate([np.arange(size - half), np.arange(half)]))
+    order = np.argsort(source, kind="stable")
+    second = np.flatnonzero(source[order][1:] == source[order][:-1])
+    return source, np.stack([order[second], order[second + 1]], axis=1)
+
+
 @dataclass(frozen=True, eq=False)
 class FixedCoins:
     """Coins that every row of a case gets instead of random ones: ``nodes`` float32 [G, N], ``final`` float32 [G]."""
@@ -208,10 +199,7 @@ class Plan:
         group = self.group
         row_bytes = 4 * group.nodes * group.vocab
         most = min(LARGEST_BATCH, LARGEST_TABLE // row_bytes) // len(group)
-        rows = 1
-        while 2 * rows <= most and self.n % (2 * rows) == 0 and self.n >= 2 * rows * CALLS_PER_SHARD:
-            rows *= 2
-        return rows
+        return rows_that_divide(self.n, most, CALLS_PER_SHARD)
 
     @property
     def rows_per_call(self) -> int:
@@ -230,8 +218,7 @@ class Plan:
 
     def shards(self, shrink: int = 0) -> list[Shard]:
         """Return the shards of the first n / 2^shrink draws, at least one call."""
-        calls = max(1, self.calls >> shrink)
-        return [Shard(start, min(start + CALLS_PER_SHARD, calls)) for start in range(0, calls, CALLS_PER_SHARD)]
+        return shards_of(self.calls, shrink, CALLS_PER_SHARD)
 
     def call(self, number: int) -> tuple[Request, Ints]:
         """Return call ``number``: the request of B rows and the case of each row, int64 [B]."""
@@ -310,12 +297,8 @@ class Plan:
             Pairs of equal rows.
         """
         request, which = self.call(self.calls)
-        half = len(which) // 2
-        rng = stream("repeats", self.seed, self.suite, self.group.name)
-        source = rng.permutation(np.concatenate([np.arange(len(which) - half), np.arange(half)]))
-        order = np.argsort(source, kind="stable")
-        twice = np.flatnonzero(source[order][1:] == source[order][:-1])
-        return request.take(source), which[source], np.stack([order[twice], order[twice + 1]], axis=1)
+        source, twins = twice(stream("repeats", self.seed, self.suite, self.group.name), len(which))
+        return request.take(source), which[source], twins
 
     def _redraw(self, number: int, which: Ints, candidates: Ints, rows: Ints) -> None:
         """Draw the drafts of a call, case by case; writes tokens and law rows of the real nodes in place."""

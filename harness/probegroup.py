@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from .alike import Alike
 from .case import Case
 from .conditional import Drafted
 from .groups import LARGEST_BATCH, LARGEST_TABLE, Group, Plan, Shard
@@ -31,7 +32,7 @@ ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class ProbeGroup:
+class ProbeGroup(Alike):
     """Cases of equal shape that are probed together.
 
     Parameters
@@ -50,36 +51,6 @@ class ProbeGroup:
     def group(self) -> Group:
         """The cases as a group."""
         return Group(self.name, self.cases)
-
-    @property
-    def rule(self) -> str:
-        """Rule of every case."""
-        return self.cases[0].rule
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the cases."""
-        return tuple(case.name for case in self.cases)
-
-    @property
-    def vocab(self) -> int:
-        """V of every case."""
-        return self.cases[0].vocab
-
-    @property
-    def nodes(self) -> int:
-        """N of every case."""
-        return self.cases[0].nodes
-
-    @property
-    def depth_limit(self) -> int:
-        """S of every case."""
-        return self.cases[0].depth_limit
-
-    @property
-    def thresholds(self) -> tuple[float, float]:
-        """Of every case, single and acc."""
-        return self.cases[0].threshold_single, self.cases[0].threshold_acc
 
     @property
     def n(self) -> int:

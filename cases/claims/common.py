@@ -20,7 +20,7 @@ from harness.request import Request
 from harness.rules import RULES
 from harness.samplers.base import Verifier
 from harness.samplers.registry import sampler
-from harness.samplers.sglang_tree import read_outputs
+from harness.samplers.sglang_tree import fresh_outputs, read_outputs
 from harness.simt.greedy import tree_greedy
 from harness.simt.tree import tree_target_only
 from harness.stats.outcomes import outcome_law
@@ -71,10 +71,8 @@ class Buffers:
 
     def verify(self, request: Request) -> object:
         """Launch the kernel, and read what it emitted."""
-        batch, nodes, probs = request.batch, request.nodes, request.target_probs
-        predicts = np.full(batch * nodes, -1, np.int32)
-        self.accept_index = np.full((batch, request.depth_limit), -1, np.int32)
-        self.accept_token_num = np.zeros(batch, np.int32)
+        probs = request.target_probs
+        predicts, self.accept_index, self.accept_token_num = fresh_outputs(request)
         kernel = tree_target_only(threads=self._threads, vec=math.gcd(4, request.vocab))
         kernel(
             predicts,
@@ -89,7 +87,7 @@ class Buffers:
             probs,
             np.zeros_like(probs) if self._draft_probs is None else self._draft_probs(request),
         )
-        return read_outputs(predicts, self.accept_index, self.accept_token_num, nodes)
+        return read_outputs(predicts, self.accept_index, self.accept_token_num, request.nodes)
 
 
 class GreedyBuffers:
@@ -103,14 +101,11 @@ class GreedyBuffers:
 
     def verify(self, request: Request) -> object:
         """Launch the kernel, and read what it emitted."""
-        batch, nodes = request.batch, request.nodes
-        predicts = np.full(batch * nodes, -1, np.int32)
-        self.accept_index = np.full((batch, request.depth_limit), -1, np.int32)
-        self.accept_token_num = np.zeros(batch, np.int32)
+        predicts, self.accept_index, self.accept_token_num = fresh_outputs(request)
         tree = (request.candidates, request.retrieve_index, request.retrieve_next_token, request.retrieve_next_sibling)
         written = (predicts, self.accept_index, self.accept_token_num)
         tree_greedy()(*written, *tree, request.target_logits.argmax(axis=2))
-        return read_outputs(predicts, self.accept_index, self.accept_token_num, nodes)
+        return read_outputs(predicts, self.accept_index, self.accept_token_num, request.nodes)
 
 
 def kernel_of(name: str, rule: str = "target-only") -> Verifier:

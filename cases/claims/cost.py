@@ -18,6 +18,7 @@ from harness.builders import ddtree
 from harness.case import Case
 from harness.filters import SamplingParams, softmax
 from harness.request import Request
+from harness.samplers.sglang_tree import fresh_outputs
 from harness.simt.greedy import tree_greedy
 from harness.simt.tree import tree_target_only
 from harness.streams import stream
@@ -72,13 +73,13 @@ def verify_cost(vocab: int, batch: int, threads: int = 1024, rounds: int = 5) ->
     greedy, sampling = tree_greedy(), tree_target_only(threads=threads, vec=math.gcd(4, vocab))
 
     def sample(law: np.ndarray) -> np.ndarray:
-        predicts, index, count = _buffers(request)
+        predicts, index, count = fresh_outputs(request)
         tree, coins = _tree(request), (request.coins, request.final_coins)
         sampling(predicts, index, count, *tree, *coins, law, zeros)
         return index
 
     def follow(of: Request, predicted: np.ndarray) -> np.ndarray:
-        predicts, index, count = _buffers(of)
+        predicts, index, count = fresh_outputs(of)
         greedy(predicts, index, count, *_tree(of), predicted)
         return index
 
@@ -118,12 +119,6 @@ def _case(vocab: int) -> Case:
 def _checked(tree: Tree) -> Tree:
     assert tree.has_distinct_siblings
     return tree
-
-
-def _buffers(request: Request) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    batch, nodes = request.batch, request.nodes
-    index = np.full((batch, request.depth_limit), -1, np.int32)
-    return np.full(batch * nodes, -1, np.int32), index, np.zeros(batch, np.int32)
 
 
 def _tree(request: Request) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -15,11 +15,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ..alike import Alike
 from ..case import Case
 from ..claimed import Unstated
 from ..dtypes import Dtype
 from ..filters import SamplingParams
-from ..groups import Plan, Shard
+from ..groups import Plan, Shard, rows_that_divide, shards_of, twice
 from ..law import Law
 from ..margins import claimed_rows
 from ..samplers.base import Claims
@@ -158,7 +159,7 @@ class SequenceCase:
 
 
 @dataclass(frozen=True, eq=False)
-class SequenceGroup:
+class SequenceGroup(Alike):
     """Cases of equal rule, V, N, S and kind of drafts, decoded together.
 
     Raises
@@ -171,35 +172,10 @@ class SequenceGroup:
     cases: tuple[SequenceCase, ...]
 
     def __post_init__(self) -> None:
-        for entry in ("rule", "vocab", "nodes", "depth_limit", "how", "dtype"):
-            found = {getattr(case, entry) for case in self.cases}
-            if len(found) > 1:
-                raise ValueError(f"cases of group {self.name} must agree in {entry}, got {sorted(found)}")
-        if len({case.name for case in self.cases}) != len(self.cases):
-            raise ValueError(f"cases of group {self.name} must have different names")
+        self.require("rule", "vocab", "nodes", "depth_limit", "how", "dtype")
 
     def __len__(self) -> int:
         return len(self.cases)
-
-    @property
-    def rule(self) -> str:
-        """Rule of every case."""
-        return self.cases[0].rule
-
-    @property
-    def vocab(self) -> int:
-        """V of every case."""
-        return self.cases[0].vocab
-
-    @property
-    def nodes(self) -> int:
-        """N of every case."""
-        return self.cases[0].nodes
-
-    @property
-    def depth_limit(self) -> int:
-        """S of every case."""
-        return self.cases[0].depth_limit
 
     @property
     def how(self) -> Drawn:
@@ -299,14 +275,7 @@ class SequencePlan:
     @cached_property
     def rows_per_case(self) -> int:
         """Sequences of each case in a call: a power of two that divides n."""
-        rows = 1
-        while (
-            2 * rows * len(self.group) <= LARGEST_BATCH
-            and self.n % (2 * rows) == 0
-            and self.n >= 2 * rows * CALLS_PER_SHARD
-        ):
-            rows *= 2
-        return rows
+        return rows_that_divide(self.n, LARGEST_BATCH // len(self.group), CALLS_PER_SHARD)
 
     @property
     def rows_per_call(self) -> int:
@@ -325,8 +294,7 @@ class SequencePlan:
 
     def shards(self, shrink: int = 0) -> list[Shard]:
         """Return the shards of the first n / 2^shrink sequences, at least one call."""
-        calls = max(1, self.calls >> shrink)
-        return [Shard(start, min(start + CALLS_PER_SHARD, calls)) for start in range(0, calls, CALLS_PER_SHARD)]
+        return shards_of(self.calls, shrink, CALLS_PER_SHARD)
 
     def batch(self, number: int) -> Batch:
         """Return the sequences of call ``number``; no two of a run have one seed."""
@@ -351,12 +319,8 @@ class SequencePlan:
         Equal in all that a request has of a row; the two are under way at different times, in other company.
         """
         batch = self.batch(self.calls)
-        half = len(batch) // 2
-        rng = stream("repeats", self.seed, self.suite, self.group.name)
-        source = rng.permutation(np.concatenate([np.arange(len(batch) - half), np.arange(half)]))
-        order = np.argsort(source, kind="stable")
-        twice = np.flatnonzero(source[order][1:] == source[order][:-1])
-        return batch.take(source, batch.rng), np.stack([order[twice], order[twice + 1]], axis=1)
+        source, twins = twice(stream("repeats", self.seed, self.suite, self.group.name), len(batch))
+        return batch.take(source, batch.rng), twins
 
     @property
     def digest(self) -> str:

@@ -23,7 +23,7 @@ from ..simt.tree import TreeTargetOnly, tree_target_only
 from ..simt.wheels import FLASHINFER, SGLANG
 from .base import Claims, Sampler
 
-__all__ = ["SGLANG_TREE", "SGLANG_TREE_32", "SglangTree", "read_outputs", "unavailable", "versions"]
+__all__ = ["SGLANG_TREE", "SGLANG_TREE_32", "SglangTree", "fresh_outputs", "read_outputs", "unavailable", "versions"]
 
 
 class SglangTree:
@@ -38,18 +38,13 @@ class SglangTree:
 
     def verify(self, request: Request) -> Any:
         """Marshal the request into the kernel's buffers, launch, and read what it emitted."""
-        batch, nodes, limit, vocab = request.batch, request.nodes, request.depth_limit, request.vocab
-        vec = math.gcd(4, vocab)
+        vec = math.gcd(4, request.vocab)
         if vec not in self._kernels:
             self._kernels[vec] = tree_target_only(threads=self._threads, vec=vec)
-        predicts = unwritten(batch * nodes, np.int32, -1)
-        accept_index = unwritten((batch, limit), np.int32, -1)
-        accept_token_num = unwritten(batch, np.int32, 0)
+        outputs = fresh_outputs(request)
         target_probs = request.target_probs
         self._kernels[vec](
-            predicts,
-            accept_index,
-            accept_token_num,
+            *outputs,
             request.candidates,
             request.retrieve_index,
             request.retrieve_next_token,
@@ -61,7 +56,14 @@ class SglangTree:
             request.threshold_single,
             request.threshold_acc,
         )
-        return read_outputs(predicts, accept_index, accept_token_num, nodes)
+        return read_outputs(*outputs, request.nodes)
+
+
+def fresh_outputs(request: Request) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """Return buffers for a tree kernel to write what :func:`read_outputs` reads; garbage where memory is poisoned."""
+    predicts = unwritten(request.batch * request.nodes, np.int32, -1)
+    accept_index = unwritten((request.batch, request.depth_limit), np.int32, -1)
+    return predicts, accept_index, unwritten(request.batch, np.int32, 0)
 
 
 def read_outputs(

@@ -9,13 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from ..filters import SEMANTICS
 from ..request import Request
 from ..simt.greedy import TreeGreedy, tree_greedy
 from .base import Claims, Sampler
-from .sglang_tree import read_outputs, unavailable, versions
+from .sglang_tree import fresh_outputs, read_outputs, unavailable, versions
 
 __all__ = ["SGLANG_TREE_GREEDY", "SglangTreeGreedy"]
 
@@ -33,21 +31,16 @@ class SglangTreeGreedy:
     def verify(self, request: Request) -> Any:
         """Marshal the request into the kernel's buffers, launch, and read what it emitted."""
         self._kernel = self._kernel or tree_greedy()
-        batch, nodes = request.batch, request.nodes
-        predicts = np.full(batch * nodes, -1, np.int32)
-        accept_index = np.full((batch, request.depth_limit), -1, np.int32)
-        accept_token_num = np.zeros(batch, np.int32)
+        outputs = fresh_outputs(request)
         self._kernel(
-            predicts,
-            accept_index,
-            accept_token_num,
+            *outputs,
             request.candidates,
             request.retrieve_index,
             request.retrieve_next_token,
             request.retrieve_next_sibling,
             request.target_logits.argmax(axis=2),
         )
-        return read_outputs(predicts, accept_index, accept_token_num, nodes)
+        return read_outputs(*outputs, request.nodes)
 
 
 def _prepare() -> None:

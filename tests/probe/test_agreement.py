@@ -14,7 +14,6 @@ import pytest
 
 from cases.probes import probe_groups
 from harness.counts import SequenceCounts, count_sequences
-from harness.errors import Unavailable
 from harness.probegroup import Caller, ProbeGroup, ProbePlan
 from harness.request import Request
 from harness.rules import rule
@@ -52,17 +51,9 @@ def draws(plan: ProbePlan, verifier: Any, rows: int) -> list[SequenceCounts]:
     return [count_sequences(tokens[which == g]) for g in range(size)]
 
 
-@pytest.mark.parametrize(("name", "of"), BUILT_IN)
-def test_probed_and_sampled_law_agree(name: str, of: str) -> None:
-    known = SAMPLERS[name]
-    try:
-        reason = known.unavailable()
-        if not reason:
-            known.prepare()
-    except Unavailable as error:
-        reason = str(error)
-    if reason:
-        pytest.skip(reason)
+@pytest.mark.parametrize(("kernel", "of"), BUILT_IN, indirect=["kernel"])
+def test_probed_and_sampled_law_agree(kernel: str, of: str) -> None:
+    known = SAMPLERS[kernel]
     groups = [group for group in probe_groups("smoke") if group.rule == of and not group.outside]
     wanted = ("dyadic", "lossy", "drafted", "argmax")
     for group in (group for group in groups if group.name.endswith(wanted)):
@@ -72,7 +63,7 @@ def test_probed_and_sampled_law_agree(name: str, of: str) -> None:
         sampled = draws(plan, verifier, DRAWS if known.runs_on == "cpu" else DRAWS // 2)
         for case, one, counts in zip(some.cases, found, sampled, strict=True):
             law = one.law(case.vocab, case.depth_limit)
-            rng = stream("agreement", name, case.name)
+            rng = stream("agreement", kernel, case.name)
             judgement = judge(law, counts, ALPHA, rng, conditional=rule(of).lossless_only, nodes=case.nodes)
             assert not judgement.biased, (case.name, judgement.where[:3])
 

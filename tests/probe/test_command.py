@@ -11,13 +11,11 @@ from cases.catalogue import suite
 from cases.probes import default_case
 from harness.casefile import dump
 from harness.conditional import Drafted
-from harness.errors import Unavailable
 from harness.probe import probe as measure
 from harness.probe import swept
 from harness.reads import COINS, Subject
 from harness.rules import RULES
 from harness.samplers.base import Claims
-from harness.samplers.registry import SAMPLERS
 from harness.streams import stream
 
 from .conftest import Command, plugin
@@ -63,17 +61,9 @@ def test_law_to_1e_7_at_every_node_and_token(probe: Command) -> None:
         assert decision["high"] == COINS
 
 
-@pytest.mark.parametrize("name", ["sglang-tree", "sglang-tree-32"])
-def test_kernel(probe: Command, name: str) -> None:
-    try:
-        reason = SAMPLERS[name].unavailable()
-        if not reason:
-            SAMPLERS[name].prepare()
-    except Unavailable as error:
-        reason = str(error)
-    if reason:
-        pytest.skip(reason)
-    found = probe(name, "--json").results
+@pytest.mark.parametrize("kernel", ["sglang-tree", "sglang-tree-32"], indirect=True)
+def test_kernel(probe: Command, kernel: str) -> None:
+    found = probe(kernel, "--json").results
     assert found["verdict"] == "pass"
     assert found["runs_on"] == "cpu-simulated"
     assert found["versions"]["sglang"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from cases.catalogue import suite
 from harness.errors import Unavailable
 from harness.groups import Group, Plan
+from harness.poison import BYTE, ENVIRONMENT
 from harness.samplers.reference import Reference
 from harness.samplers.sglang_tree_greedy import SglangTreeGreedy
 from harness.simt.greedy import tree_greedy
@@ -40,3 +43,21 @@ def test_paths_of_every_length_are_among_them() -> None:
         lengths = SglangTreeGreedy().verify(Plan(group, "greedy-test", 0, 1 << 10).call(0)[0]).lengths
         seen |= set(lengths.tolist())
     assert {2, 3, 4, 5, 6} <= seen
+
+
+def test_poison_is_in_the_buffers_and_not_in_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan(GROUPS[0], "greedy-test", 0, 1 << 10)
+    expected = SglangTreeGreedy().verify(plan.call(0)[0])
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    sampler, kernel, given = SglangTreeGreedy(), tree_greedy(), []
+
+    def launched(*arrays: np.ndarray) -> None:
+        given.extend(array.tobytes() for array in arrays[:3])
+        kernel(*arrays)
+
+    monkeypatch.setattr(sampler, "_kernel", launched)
+    got: Any = sampler.verify(plan.call(0)[0])
+    assert set(b"".join(given)) == {BYTE}
+    np.testing.assert_array_equal(got.tokens, expected.tokens)
+    np.testing.assert_array_equal(got.lengths, expected.lengths)
